@@ -99,10 +99,30 @@ TEST_F(Report, RunsLieOverEachOtherAndNoTextOfTheirsIsMarkup) {
 
 TEST_F(Report, ATableOfReproduceIsAPageToo) {
   const std::string text = page({std::string(TESSERA_PAGES) + "/../../configs/tables/results/admm_resnet8.json"});
-  checked();
+  const Value counts = checked();
+  EXPECT_EQ(counts.at("section").as_int(), 4) << "at a glance, quality against time, settings and environment, commands";
+  EXPECT_EQ(counts.at("table").as_int(), 3) << "results, settings, environment";
+  EXPECT_EQ(counts.at("svg").as_int(), 2) << "a picture for each batch";
+  EXPECT_EQ(counts.at("pre").as_int(), 5) << "three tables in LaTeX, commands of the table and of the page";
   expect_in(text, "class=\"front\"");
   expect_in(text, "batch 128, inference");
-  expect_in(text, "admm_resnet8");
+  expect_in(text, "<caption>Settings of admm_resnet8</caption>");
+  expect_in(text, "<td>optimizer.lr 0.1</td><td>dense</td><td>1, 2, 3</td><td>pretrain, dense, factored, tuned</td>");
+  expect_in(text, "<caption>Environment of admm_resnet8</caption>");
+  expect_in(text, "<th scope=\"row\">AMD EPYC</th><td class=\"number\" data-sort=\"2\">2</td><td>ff3c93f</td>");
+  expect_in(text, "tessera reproduce configs/tables/admm_resnet8.yaml --dry-run");
+}
+
+// What is above tells of one that tuned, this of one that did not, from a program that wrote no command.
+TEST_F(Report, ATableWithoutACommandShowsNone) {
+  Value root = parse_json(read_bytes(std::string(TESSERA_PAGES) + "/../../configs/tables/results/admm_resnet8.json"), "json");
+  ASSERT_TRUE(root.erase("command"));
+  ASSERT_TRUE(root.erase("tune"));
+  write_bytes(*folder_ / "older.json", to_json(root));
+  const std::string text = page({*folder_ / "older.json"});
+  checked();
+  EXPECT_EQ(text.find("tessera reproduce"), std::string::npos);
+  expect_in(text, "<td>0.1</td><td>dense</td>");
 }
 
 TEST_F(Report, ARunThatHasLoggedNothingSaysSo) {

@@ -202,9 +202,9 @@ std::string stages_html(std::span<const ReportRun> runs) {
   return text;
 }
 
-std::string settings_html(std::span<const ReportRun> runs) {
+std::string settings_html(const ReportSources& sources) {
   std::string text;
-  for (const ReportRun& run : runs) {
+  for (const ReportRun& run : sources.runs) {
     const std::string caption = "Environment of " + run.label;
     std::string rows;
     for (const Value::Entry& entry : run.environment) {
@@ -216,6 +216,11 @@ std::string settings_html(std::span<const ReportRun> runs) {
             text_frame("Settings of " + run.label, run.settings), "</details>\n<details><summary>", escaped(run.label),
             ": env.json</summary>\n",
             scroll_frame(caption, str("<table>\n<caption>", escaped(caption), "</caption>\n", rows, "</table>")), "</details>\n");
+  }
+  for (std::size_t i = 0; i < sources.tables.size(); ++i) {
+    const ResultTable& table = sources.tables[i];
+    for (const HtmlTable& each : {settings_table(table, str("settings-", i)), machines_table(table, str("machines-", i))})
+      if (!each.rows.empty()) text += to_html(each);
   }
   return text;
 }
@@ -231,6 +236,11 @@ std::string commands_html(const ReportSources& sources, const std::string& comma
     std::string notes;
     for (const std::string& note : run.notes) notes += str("<li>", escaped(note), "</li>\n");
     if (!notes.empty()) text += str("<p>It was:</p>\n<ul>\n", notes, "</ul>\n");
+  }
+  for (const ResultTable& table : sources.tables) {
+    if (table.command.empty()) continue;
+    text += commands_of(table.name, str(table.command, " --dry-run  # what would run, and how long it may take\n", table.command,
+                                        "  # run what has no result, and write the table\n"));
   }
   return text + commands_of("This page", command + "\n");
 }

@@ -88,18 +88,29 @@ class Tables : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
-constexpr const char* kArms =
-    R"({"name": "small", "baseline": "dense", "timed_on": "a processor", "answers": [{"answer": "Yes."}],
-"rows": [
- {"arm": "dense", "top1_mean": 0.75, "top1_sd": 0.01, "cells": [{"stages": [{"parameters": 1000, "macs": 2500000}], "file_bytes": 2048},
-   {"stages": [{"parameters": 1000, "macs": 2500000}], "file_bytes": 2048}, {"stages": [{"parameters": 1000, "macs": 2500000}],
-   "file_bytes": 2048}], "times": [{"batch": 8, "ms": {"median": 2, "p10": 1, "p90": 3}, "speedup": {"median": 1, "p10": 1, "p90": 1}}]},
- {"arm": "small", "top1_mean": 0.7, "top1_sd": null, "cells": [{"stages": [{"parameters": 500, "macs": 1000000}], "file_bytes": 1024}],
-   "times": [{"batch": 8, "phase": "inference", "ms": {"median": 1, "p10": 0.9, "p90": 1.1}, "speedup": null}]},
- {"arm": "broken", "top1_mean": null, "cells": [], "times": []}]})";
+// A cell of an arm: what a page reads of it.
+std::string cell(int seed, int parameters, int macs, int bytes, const std::string& commit) {
+  return str(R"({"seed": )", seed,
+             R"(, "stages": [{"stage": "first", "parameters": 1, "macs": 1}, {"stage": "last", "parameters": )", parameters,
+             R"(, "macs": )", macs, R"(}], "train_seconds": 12.25, "steps": 300, "file_bytes": )", bytes, R"(, "commit": ")",
+             commit, R"(", "processor": "p", "threads": 2})");
+}
+
+std::string arms() {
+  return str(
+      R"({"name": "small", "baseline": "dense", "command": "tessera reproduce 'a b.yaml'", "timed_on": "a processor",
+"tune": {"key": "optimizer.lr", "values": [0.1, 0.05], "seed": 1}, "answers": [{"answer": "Yes."}], "rows": [
+ {"arm": "dense", "tuned": 0.1, "top1_mean": 0.75, "top1_sd": 0.01, "cells": [)",
+      cell(1, 1000, 2500000, 2048, "c1"), ',', cell(2, 1000, 2500000, 2048, "c1"), ',', cell(3, 1000, 2500000, 2048, "c2"),
+      R"(], "times": [{"batch": 8, "ms": {"median": 2, "p10": 1, "p90": 3}, "speedup": {"median": 1, "p10": 1, "p90": 1}}]},
+ {"arm": "small", "tuned": 0.05, "top1_mean": 0.7, "top1_sd": null, "cells": [)",
+      cell(1, 500, 1000000, 1024, "c1"),
+      R"(], "times": [{"batch": 8, "phase": "inference", "ms": {"median": 1, "p10": 0.9, "p90": 1.1}, "speedup": null}]},
+ {"arm": "broken", "top1_mean": null, "cells": [], "times": []}]})");
+}
 
 TEST_F(Tables, OfReproduceAreRead) {
-  const ResultTable table = read_result_table(real_vfs(), file(kArms));
+  const ResultTable table = read_result_table(real_vfs(), file(arms()));
   ASSERT_EQ(table.rows.size(), 3u);
   EXPECT_TRUE(table.rows[0].baseline);
   EXPECT_EQ(table.rows[1].value, 0.7);
@@ -117,6 +128,25 @@ TEST_F(Tables, OfReproduceAreRead) {
   EXPECT_DOUBLE_EQ(pictures[0].scatter.points[0].half, 1.0) << "three seeds";
 }
 
+TEST_F(Tables, OfReproduceTellHowTheyWereMade) {
+  const ResultTable table = read_result_table(real_vfs(), file(arms()));
+  EXPECT_EQ(table.command, "tessera reproduce 'a b.yaml'");
+  const auto texts = [](const HtmlTable& html) {
+    std::vector<std::string> rows;
+    for (const std::vector<HtmlCell>& cells : html.rows) {
+      std::string& row = rows.emplace_back();
+      for (const HtmlCell& each : cells) row += each.text + " | ";
+    }
+    return rows;
+  };
+  EXPECT_EQ(texts(settings_table(table, "s")),
+            (std::vector<std::string>{"dense | optimizer.lr 0.1 | - | 1, 2, 3 | first, last | 300 | 12 | ",
+                                      "small | optimizer.lr 0.05 | dense | 1 | first, last | 300 | 12 | "}));
+  EXPECT_EQ(texts(machines_table(table, "m")), (std::vector<std::string>{"p | 2 | c1 | 3 | ", "p | 2 | c2 | 1 | "}));
+  const std::string page = report_page({.runs = {}, .tables = {table}}, {.command = "tessera report"});
+  EXPECT_NE(page.find("tessera reproduce &#39;a b.yaml&#39; --dry-run"), std::string::npos);
+}
+
 TEST_F(Tables, OfRunsAreRead) {
   const ResultTable table = read_result_table(
       real_vfs(), file(R"({"processor": "p", "threads": 2, "rows": [{"experiment": "gpt", "stage": "dense", "token_loss": [2.5],
@@ -126,6 +156,9 @@ TEST_F(Tables, OfRunsAreRead) {
   EXPECT_EQ(table.rows[0].name, "gpt: dense");
   EXPECT_EQ(table.metric->key, "token_loss");
   EXPECT_EQ(table.rows[0].seeds, 1);
+  EXPECT_TRUE(settings_table(table, "s").rows.empty());
+  ASSERT_EQ(table.machines.size(), 1u);
+  EXPECT_EQ(table.machines[0].processor, "p");
 }
 
 TEST_F(Tables, DamageIsNamedWithItsFileAndRow) {
@@ -139,8 +172,9 @@ TEST_F(Tables, DamageIsNamedWithItsFileAndRow) {
 }
 
 TEST_F(Tables, OfUserTextsMakeAPageWithoutTheirMarkup) {
-  std::string text = kArms;
-  for (const std::string word : {"\"small\"", "\"Yes.\"", "\"a processor\""}) {
+  std::string text = arms();
+  for (const std::string word :
+       {"\"small\"", "\"Yes.\"", "\"a processor\"", "\"optimizer.lr\"", "\"first\"", "\"c1\"", "\"p\""}) {
     for (std::size_t at; (at = text.find(word)) != std::string::npos;) text.replace(at, word.size(), "\"</p><script>x()\"");
   }
   const std::vector<std::string> paths{file(text)};
