@@ -1,5 +1,5 @@
-// report: the page of a run that trained, was held to low rank, factorised and tuned; of two runs, of a table, of a run that has
-// logged nothing, of damaged ones, and of one that goes on.
+// report: the page of a run that trained, was held to low rank, factorised, tuned and pruned; of two runs, of text, of a table,
+// of a run that has logged nothing, of damaged ones, and of one that goes on.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -9,6 +9,7 @@
 #include "core/support/error.h"
 #include "core/support/text.h"
 #include "tests/end_to_end/reported_run.h"
+#include "tests/end_to_end/small_text.h"
 #include "tests/support/python.h"
 
 namespace tessera::testing {
@@ -26,6 +27,16 @@ class Report : public ReportedRun {
     return told.starts_with("{") ? parse_json(told, "check_page.py") : Value::map();
   }
   static std::string metrics() { return read_bytes(run() + "/metrics.jsonl"); }
+  // The last value of a key that a stage has logged, as a page's description tells it.
+  static std::string logged(const std::string& run, const std::string& stage, const std::string& key) {
+    std::string last;
+    for (const std::string& line : split(read_bytes(run + "/metrics.jsonl"), '\n')) {
+      const Value row = line.empty() ? Value::map() : parse_json(line, "metrics.jsonl");
+      const Value* const value = row.find(key);
+      if (value != nullptr && row.at("stage").as_string() == stage) last = formatted("%.4g", value->as_double());
+    }
+    return last;
+  }
 };
 
 TEST_F(Report, ARunIsAPageThatNeedsNothingElse) {
@@ -106,6 +117,7 @@ TEST_F(Report, ATableOfReproduceIsAPageToo) {
   EXPECT_EQ(counts.at("pre").as_int(), 5) << "three tables in LaTeX, commands of the table and of the page";
   expect_in(text, "class=\"front\"");
   expect_in(text, "batch 128, inference");
+  expect_in(text, "test top-1, % (more is better)</text>");
   expect_in(text, "<caption>Settings of admm_resnet8</caption>");
   expect_in(text, "<td>optimizer.lr 0.1</td><td>dense</td><td>1, 2, 3</td><td>pretrain, dense, factored, tuned</td>");
   expect_in(text, "<caption>Environment of admm_resnet8</caption>");
@@ -123,6 +135,39 @@ TEST_F(Report, ATableWithoutACommandShowsNone) {
   checked();
   EXPECT_EQ(text.find("tessera reproduce"), std::string::npos);
   expect_in(text, "<td>0.1</td><td>dense</td>");
+}
+
+// A model that writes text is pictured by its perplexity, of which less is better.
+TEST_F(Report, ARunOfTextIsAPageToo) {
+  write_bytes(*folder_ / "lines.txt", numbered_lines(90));
+  write_bytes(*folder_ / "gpt.yaml", R"(
+version: 1
+name: gpt
+seed: 5
+threads: {compute: 1, loader: 0}
+data: {name: text, files: [lines.txt], split: [80, 10, 10], sequence: 16, batch: 8}
+model: {name: gpt, layers: 1, width: 24, heads: 2, vocabulary: 256, length: 16}
+optimizer: {name: adamw, lr: 0.01}
+report: {latency: {batch: [2], repeats: 5}}
+log_every: 4
+stages:
+  - {name: dense, train: 12s}
+  - {name: factored, factorise: {layers: "blocks.*.mlp.*", format: svd, ranks: {rank: 4}, keep: always}}
+  - {name: tuned, train: 8s}
+)");
+  const Outcome outcome =
+      run_program({"train", *folder_ / "gpt.yaml", "--runs", *folder_ / "runs"}, {"TESSERA_CACHE=" + *folder_ / "cache"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
+  const std::string text = page({*folder_ / "runs/gpt/1"});
+  checked();
+  expect_in(text, "<figcaption>perplexity on val</figcaption>");
+  expect_in(text, "<figcaption>val perplexity against milliseconds at ");
+  expect_in(text, "val perplexity (less is better)</text>");
+  const std::size_t picture = text.find("<figcaption>val perplexity against");
+  const std::string told = text.substr(text.find("-desc\">", picture), 400);
+  expect_in(told, str("gpt: dense: ", logged(*folder_ / "runs/gpt/1", "dense", "val_perplexity"), " at "));
+  expect_in(told, str("gpt: factored: ", logged(*folder_ / "runs/gpt/1", "tuned", "val_perplexity"), " at "));
+  expect_in(text, "<td>rank 4</td><td>rank 4</td></tr>");
 }
 
 TEST_F(Report, ARunThatHasLoggedNothingSaysSo) {

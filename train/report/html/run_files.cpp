@@ -150,6 +150,11 @@ const RunSeries* ReportRun::find(const std::string& key) const {
   return found == series.end() ? nullptr : &*found;
 }
 
+const Metric& ReportRun::pictured() const {
+  const auto found = std::ranges::find_if(metrics, &Metric::pictured);
+  return found == metrics.end() ? *metric : *found;
+}
+
 std::optional<RunStatus> read_run_status(Vfs& vfs, const RunFolder& folder) {
   if (!vfs.exists(folder.status())) return std::nullopt;
   try {
@@ -183,7 +188,7 @@ ReportRun read_report_run(Vfs& vfs, const std::string& path) {
   const std::span<const Metric> metrics = task_of(config.data).metrics();
   ReportRun run{.path = folder.path(), .name = config.name, .label = config.name, .seed = config.seed};
   run.metric = &metrics.front();
-  run.metrics.assign(metrics.begin(), metrics.end());
+  run.metrics = metrics;
   run.settings = vfs.read_file(folder.resolved_config());
   const Value environment = parse_json(vfs.read_file(folder.environment()), folder.environment());
   TESSERA_CHECK(environment.is_map(), IoError, folder.environment(), ": is ", environment.kind_name(), ", not a JSON object");

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -59,7 +60,7 @@ struct ReportRun {
   std::string label;  // the name, or "name/1", or the path: what tells the runs of a page apart
   std::int64_t seed = 0;
   const Metric* metric = nullptr;  // the first of the run's task
-  std::vector<Metric> metrics{};  // all of them
+  std::span<const Metric> metrics{};  // all of them
   std::string state{};  // as `tessera status` says it; "begun" before the first status
   bool open = false;  // its program runs
   std::vector<RunSeries> series{};  // as in RunNumbers
@@ -74,6 +75,7 @@ struct ReportRun {
   const RunSeries* find(const std::string& key) const;
   // "val_" and the first metric's key; null before the first evaluation.
   const RunSeries* judged() const { return find("val_" + std::string(metric->key)); }
+  const Metric& pictured() const;  // that pictures of quality against time show
 };
 
 // Throws ConfigError on a folder that is no run's, IoError naming file and line on one that is missing or damaged.

@@ -173,8 +173,9 @@ std::string speed_html(const ReportSources& sources) {
   for (std::size_t i = 0; i < sources.tables.size(); ++i)
     text += pictures_html(pictures_of(sources.tables[i]), str("speed-table-", i));
   if (text.empty()) return text;
-  return "<p class=\"note\">The dashed line is the Pareto front: networks on it are beaten by none that is as fast. Bars reach "
-         "from the tenth to the ninetieth percentile, and one standard deviation up and down, where they are known.</p>\n" +
+  return "<p class=\"note\">The dashed line is the Pareto front: networks on it are beaten by none that is as fast. Squares "
+         "are dense networks and baselines, circles the others. Bars reach from the tenth to the ninetieth percentile, and one "
+         "standard deviation up and down, where they are known.</p>\n" +
          text;
 }
 

@@ -1,6 +1,8 @@
 // Tables of a page: HTML, LaTeX, and the files that they are read from, whole and damaged.
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "core/io/vfs.h"
 #include "core/support/error.h"
 #include "layers/batch_norm.h"
@@ -226,6 +228,9 @@ TEST(RunTables, PointsOfAPassTakeTheNextMetric) {
   EXPECT_EQ(points[0].x.median, 4);
   EXPECT_EQ(points[1].name, "r: factored");
   EXPECT_DOUBLE_EQ(points[1].y, in_unit(usual_metric(), 0.85));
+  EXPECT_EQ(points[0].kind, "baseline");
+  EXPECT_EQ(points[1].kind, "arm");
+  EXPECT_NE(points[0].shape, points[1].shape);
   const HtmlTable table = runs_table(runs);
   EXPECT_EQ(table.rows[0][8].text, "4 → 2");
   EXPECT_EQ(stages_table(run, "s").rows.size(), 4u);
@@ -248,6 +253,30 @@ TEST(RunTables, ANetworkThatAdmmTimedIsThatOfTheStageThatFactorises) {
   ASSERT_EQ(pictures[0].scatter.points.size(), 2u);
   EXPECT_EQ(pictures[0].scatter.points[1].name, "r: factored");
   EXPECT_EQ(stages_table(run, "s").rows[1][10].text, "4 → 2");
+}
+
+// A task whose first metric decides and whose second is what people read. The history has the first alone.
+TEST(RunTables, PicturesShowThePicturedMetricOfTheStagesEnd) {
+  constexpr std::array<Metric, 2> metrics{
+      Metric{.key = "cost", .column = "cost", .heading = "cost", .more_is_better = false},
+      Metric{.key = "doubt", .column = "doubt", .heading = "doubt", .more_is_better = false, .pictured = true}};
+  ReportRun run{.path = "r", .name = "r", .label = "r", .metric = &metrics[0], .metrics = metrics};
+  run.series = {{"val_cost", {{5, 3.0}, {9, 2.0}}}, {"val_doubt", {{5, 30.0}, {9, 20.0}, {15, 25.0}}}};
+  PassReport pass;
+  pass.pass = "factorise";
+  pass.speed = Speed{4, 2, {2, 1.9, 2.1}, true};
+  pass.timed_at = "batch 8";
+  run.history.stages = {{.name = "dense", .done = true, .end_step = 9, .last = Scored{"cost", 2.0}},
+                        {.name = "factored", .done = true, .end_step = 10, .passes = {pass}},
+                        {.name = "tuned", .done = true, .end_step = 15, .last = Scored{"cost", 2.5}}};
+  const std::vector<TimedPicture> pictures = pictures_of(std::vector<ReportRun>{run});
+  ASSERT_EQ(pictures.size(), 1u);
+  EXPECT_EQ(pictures[0].scatter.y_label, "val doubt (less is better)");
+  ASSERT_EQ(pictures[0].scatter.points.size(), 2u);
+  EXPECT_EQ(pictures[0].scatter.points[0].y, 20);
+  EXPECT_EQ(pictures[0].scatter.points[1].y, 25);
+  run.series[1].points.pop_back();
+  EXPECT_EQ(pictures_of(std::vector<ReportRun>{run})[0].scatter.points.size(), 1u) << "not logged at the stage's end";
 }
 
 TEST(LayerStates, NameTheFormAndCountTheZeros) {
