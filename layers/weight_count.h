@@ -14,5 +14,7 @@ struct WeightCount {
 };
 
 WeightCount count_weights(Module& root);
+// Without those of its children.
+WeightCount count_own_weights(const Module& module);
 
 }  // namespace tessera

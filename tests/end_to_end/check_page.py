@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Checks a page of `tessera report`: tags that close, unique ids that are found where they are named, nothing loaded from
-anywhere, SVGs that are XML with a title and a description. Prints how many elements of some kinds there are.
+anywhere, frames that keys can scroll, SVGs that are XML with a title and a description. Prints how many elements of some kinds
+there are.
 
 Usage: check_page.py PAGE
 """
@@ -38,6 +39,9 @@ class Page(html.parser.HTMLParser):
             self.named.append(values["href"][1:])
         self.sortable_headers += "aria-sort" in values
         self.header_buttons += tag == "button" and "th" in self.open
+        scrolls = tag == "pre" or "scroll" in values.get("class", "").split()
+        if scrolls and not (values.get("tabindex") == "0" and values.get("role") == "region" and values.get("aria-label")):
+            self.problems.append(f"line {self.getpos()[0]}: <{tag}> scrolls, and has no tab stop or no label")
         if tag in COUNTED:
             self.counts[tag] = self.counts.get(tag, 0) + 1
         if tag not in VOID:

@@ -1,5 +1,5 @@
-// report: the page of a run that trained, was held to low rank, factorised and tuned; of two runs, of a table, of a run that has
-// logged nothing, of damaged ones, and of one that goes on.
+// report: the page of a run that trained, was held to low rank, factorised, tuned and pruned; of two runs, of text, of a table,
+// of a run that has logged nothing, of damaged ones, and of one that goes on.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -9,6 +9,7 @@
 #include "core/support/error.h"
 #include "core/support/text.h"
 #include "tests/end_to_end/reported_run.h"
+#include "tests/end_to_end/small_text.h"
 #include "tests/support/python.h"
 
 namespace tessera::testing {
@@ -26,24 +27,75 @@ class Report : public ReportedRun {
     return told.starts_with("{") ? parse_json(told, "check_page.py") : Value::map();
   }
   static std::string metrics() { return read_bytes(run() + "/metrics.jsonl"); }
+  // The last value of a key that a stage has logged, as a page's description tells it.
+  static std::string logged(const std::string& run, const std::string& stage, const std::string& key) {
+    std::string last;
+    for (const std::string& line : split(read_bytes(run + "/metrics.jsonl"), '\n')) {
+      const Value row = line.empty() ? Value::map() : parse_json(line, "metrics.jsonl");
+      const Value* const value = row.find(key);
+      if (value != nullptr && row.at("stage").as_string() == stage) last = formatted("%.4g", value->as_double());
+    }
+    return last;
+  }
 };
 
 TEST_F(Report, ARunIsAPageThatNeedsNothingElse) {
   const std::string text = page({run()});
   const Value counts = checked();
-  for (const char* const title : {"Training loss", "Loss on val", "Learning rate", "ADMM: rho", "ADMM: dual residual",
-                                  "Samples per second", "Parameters of layers", "Time of layers alone"}) {
-    expect_in(text, title);
+  for (const char* const title :
+       {"Training loss", "Loss on val", "Learning rate", "ADMM: rho", "ADMM: primal residual", "ADMM: dual residual",
+        "ADMM: relative residual of the worst layer", "Pruning: sparsity", "Pruning: sparsity asked for", "Samples per second"}) {
+    expect_in(text, str("<figcaption>", title));
   }
-  for (const char* const stage : {">dense</text>", ">held</text>", ">factored</text>", ">tuned</text>"}) expect_in(text, stage);
+  for (const char* const title : {"Parameters of layers", "Time of layers alone"}) expect_in(text, title);
+  for (const char* const stage : {"dense", "held", "factored", "tuned", "pruned"}) expect_in(text, str('>', stage, "</text>"));
   expect_in(text, "factored as tucker2, out 4 in 4");
   expect_in(text, ">tiny: held</text>");
   expect_in(text, ">tiny: factored</text>");
   expect_in(text, "config.resolved.yaml</summary>");
   expect_in(text, "tessera resume " + run());
-  EXPECT_EQ(counts.at("table").as_int(), 5) << "runs, layers of two stages, stages, environment";
-  EXPECT_GE(counts.at("svg").as_int(), 12);
+  EXPECT_EQ(counts.at("table").as_int(), 6) << "runs, layers of two stages, stages, ranks and sparsity, environment";
+  EXPECT_GE(counts.at("svg").as_int(), 14);
   EXPECT_EQ(text, page({run()})) << "the same bytes of the same files";
+}
+
+// conv1 has 72 weights, conv2's factors 32, 144 and 32.
+TEST_F(Report, RanksAndSparsityAreShownOverTheStages) {
+  const std::string text = page({run()});
+  const std::string caption = "<caption>Ranks and sparsity of layers of tiny, at the ends of stages</caption>";
+  expect_in(text, caption);
+  const std::string table = text.substr(text.find(caption), text.find("</table>", text.find(caption)) - text.find(caption));
+  std::string heads;
+  for (const char* const stage : {"layer", "dense", "held", "factored", "tuned", "pruned"})
+    heads +=
+        str("<th scope=\"col\" aria-sort=\"none\"><button type=\"button\" class=\"sort\" disabled>", stage, "</button></th>");
+  expect_in(table, heads);
+  const auto row = [](const std::string& layer, const std::vector<std::string>& cells) {
+    std::string markup = str("<tr><th scope=\"row\">", layer, "</th>");
+    for (const std::string& cell : cells) markup += str("<td>", cell, "</td>");
+    return markup + "</tr>";
+  };
+  expect_in(table, row("conv1", {"dense", "dense", "dense", "dense", "dense, 50.0 % zero"}));
+  expect_in(table, row("conv2", {"dense", "dense, held to out 4 in 4", "out 4 in 4", "out 4 in 4", "out 4 in 4, 50.0 % zero"}));
+  EXPECT_EQ(table.find("scope=\"row\">fc<"), std::string::npos) << "no stage changes it";
+
+  const std::size_t curve = text.find("-desc\">", text.find("<figcaption>Pruning: sparsity</figcaption>"));
+  const std::string told = text.substr(curve, text.find("</desc>", curve) - curve);
+  EXPECT_NE(told.find(", 0.5 at step "), std::string::npos) << told;
+  EXPECT_EQ(told.find("tiny: 0.5 at"), std::string::npos) << "it rises: " << told;
+}
+
+TEST_F(Report, DamagedMasksAreLeftOutWithAWarning) {
+  const std::string damaged = copy_of_run("masks");
+  const std::string weights = newest_checkpoint(damaged) + "/model.safetensors";
+  std::string bytes = read_bytes(weights);
+  bytes.back() ^= 1;
+  write_bytes(weights, bytes);
+  const Outcome outcome = run_program({"report", damaged, "-o", *folder_ / "page.html"});
+  expect_outcome(outcome, 0, "ranks and sparsity of stage pruned are left out: ");
+  const std::string text = read_bytes(*folder_ / "page.html");
+  expect_in(text, "<td>out 4 in 4</td><td>-</td></tr>");
+  checked();
 }
 
 TEST_F(Report, RunsLieOverEachOtherAndNoTextOfTheirsIsMarkup) {
@@ -58,10 +110,64 @@ TEST_F(Report, RunsLieOverEachOtherAndNoTextOfTheirsIsMarkup) {
 
 TEST_F(Report, ATableOfReproduceIsAPageToo) {
   const std::string text = page({std::string(TESSERA_PAGES) + "/../../configs/tables/results/admm_resnet8.json"});
-  checked();
+  const Value counts = checked();
+  EXPECT_EQ(counts.at("section").as_int(), 4) << "at a glance, quality against time, settings and environment, commands";
+  EXPECT_EQ(counts.at("table").as_int(), 3) << "results, settings, environment";
+  EXPECT_EQ(counts.at("svg").as_int(), 2) << "a picture for each batch";
+  EXPECT_EQ(counts.at("pre").as_int(), 5) << "three tables in LaTeX, commands of the table and of the page";
   expect_in(text, "class=\"front\"");
   expect_in(text, "batch 128, inference");
-  expect_in(text, "admm_resnet8");
+  expect_in(text, "test top-1, % (more is better)</text>");
+  expect_in(text, "<caption>Settings of admm_resnet8</caption>");
+  expect_in(text, "<td>optimizer.lr 0.1</td><td>dense</td><td>1, 2, 3</td><td>pretrain, dense, factored, tuned</td>");
+  expect_in(text, "<caption>Environment of admm_resnet8</caption>");
+  expect_in(text, "<th scope=\"row\">AMD EPYC</th><td class=\"number\" data-sort=\"2\">2</td><td>ff3c93f</td>");
+  expect_in(text, "tessera reproduce configs/tables/admm_resnet8.yaml --dry-run");
+}
+
+// What is above tells of one that tuned, this of one that did not, from a program that wrote no command.
+TEST_F(Report, ATableWithoutACommandShowsNone) {
+  Value root = parse_json(read_bytes(std::string(TESSERA_PAGES) + "/../../configs/tables/results/admm_resnet8.json"), "json");
+  ASSERT_TRUE(root.erase("command"));
+  ASSERT_TRUE(root.erase("tune"));
+  write_bytes(*folder_ / "older.json", to_json(root));
+  const std::string text = page({*folder_ / "older.json"});
+  checked();
+  EXPECT_EQ(text.find("tessera reproduce"), std::string::npos);
+  expect_in(text, "<td>0.1</td><td>dense</td>");
+}
+
+// A model that writes text is pictured by its perplexity, of which less is better.
+TEST_F(Report, ARunOfTextIsAPageToo) {
+  write_bytes(*folder_ / "lines.txt", numbered_lines(90));
+  write_bytes(*folder_ / "gpt.yaml", R"(
+version: 1
+name: gpt
+seed: 5
+threads: {compute: 1, loader: 0}
+data: {name: text, files: [lines.txt], split: [80, 10, 10], sequence: 16, batch: 8}
+model: {name: gpt, layers: 1, width: 24, heads: 2, vocabulary: 256, length: 16}
+optimizer: {name: adamw, lr: 0.01}
+report: {latency: {batch: [2], repeats: 5}}
+log_every: 4
+stages:
+  - {name: dense, train: 12s}
+  - {name: factored, factorise: {layers: "blocks.*.mlp.*", format: svd, ranks: {rank: 4}, keep: always}}
+  - {name: tuned, train: 8s}
+)");
+  const Outcome outcome =
+      run_program({"train", *folder_ / "gpt.yaml", "--runs", *folder_ / "runs"}, {"TESSERA_CACHE=" + *folder_ / "cache"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
+  const std::string text = page({*folder_ / "runs/gpt/1"});
+  checked();
+  expect_in(text, "<figcaption>perplexity on val</figcaption>");
+  expect_in(text, "<figcaption>val perplexity against milliseconds at ");
+  expect_in(text, "val perplexity (less is better)</text>");
+  const std::size_t picture = text.find("<figcaption>val perplexity against");
+  const std::string told = text.substr(text.find("-desc\">", picture), 400);
+  expect_in(told, str("gpt: dense: ", logged(*folder_ / "runs/gpt/1", "dense", "val_perplexity"), " at "));
+  expect_in(told, str("gpt: factored: ", logged(*folder_ / "runs/gpt/1", "tuned", "val_perplexity"), " at "));
+  expect_in(text, "<td>rank 4</td><td>rank 4</td></tr>");
 }
 
 TEST_F(Report, ARunThatHasLoggedNothingSaysSo) {

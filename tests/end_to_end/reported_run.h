@@ -1,4 +1,4 @@
-// A fixture of runs that are reported: one that trained, was held to low rank, factorised and tuned.
+// A fixture of runs that are reported: one that trained, was held to low rank, factorised, tuned and pruned.
 #pragma once
 
 #include "tests/end_to_end/trained_run.h"
@@ -17,6 +17,7 @@ stages:
   - {name: held, train: 2e, admm: {layers: conv2, format: tucker2, ranks: {out: 4, in: 4}, keep: always, rho: 1, update: 4s}}
   - {name: factored, factorise: {from: held}}
   - {name: tuned, train: 1e}
+  - {name: pruned, train: 2e, prune: {layers: conv*, sparsity: {target: 0.5, begin: 2s, end: 14s, every: 4s}}}
 )"));
   }
 

@@ -374,13 +374,15 @@ std::string to_csv(const TableView& view) {
   return text;
 }
 
-Value to_value(const TableView& view) {
+Value to_value(const TableView& view, const std::string& command) {
   Value value = Value::map();
   value.set("name", view.file.name);
+  value.set("command", command);
   value.set("baseline", view.file.baseline_arm());
   value.set("cells", static_cast<std::int64_t>(view.cells));
   value.set("wanted", static_cast<std::int64_t>(view.wanted));
   value.set("timed_on", view.timed_on);
+  if (view.file.tune) value.set("tune", write(*view.file.tune));
   Value rows = Value::list();
   for (const ArmRow& row : view.rows)
     rows.as_list().push_back(write(RowFields{row, view.metric->column, view.file.timed(), has_inputs(view), has_against(view)}));

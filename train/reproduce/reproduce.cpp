@@ -140,7 +140,7 @@ class Reproduction {
     };
     file(".md", to_markdown(view, command_, stem.filename().string() + ".svg"));
     file(".csv", to_csv(view));
-    file(".json", to_json(to_value(view), 2) + "\n");
+    file(".json", to_json(to_value(view, command_), 2) + "\n");
     file(".svg", to_svg(view));
   }
 

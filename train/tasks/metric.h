@@ -20,6 +20,7 @@ struct Metric {
   std::string_view heading;  // the same for people
   Unit unit = Unit::number;
   bool more_is_better = true;
+  bool pictured = false;  // a run's picture shows it in place of the task's first metric, which decides
 
   bool better(double value, double than) const { return more_is_better ? value > than : value < than; }
   // Whether a value is worse than another by no more than `drop`.

@@ -96,7 +96,7 @@ std::span<const Metric> NextToken::metrics() const {
   static constexpr std::array<Metric, 3> metrics{
       Metric{.key = "token_loss", .column = "token_loss", .heading = "nats/token", .more_is_better = false},
       Metric{.key = "bits_per_byte", .column = "bits_per_byte", .heading = "bits/byte", .more_is_better = false},
-      Metric{.key = "perplexity", .column = "perplexity", .heading = "perplexity", .more_is_better = false}};
+      Metric{.key = "perplexity", .column = "perplexity", .heading = "perplexity", .more_is_better = false, .pictured = true}};
   return metrics;
 }
 

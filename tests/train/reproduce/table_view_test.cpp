@@ -242,7 +242,7 @@ TEST_F(Views, ArmsOfAnotherInputHaveTheirOwnTimesAndAreComparedAsTheyAsk) {
   EXPECT_NE(csv.find(",inference,8,40,30,50,,,\n"), std::string::npos) << csv;
   EXPECT_NE(csv.find(",inference,8,10,9,11,4,3,5\n"), std::string::npos) << csv;
   for (const auto& row : parse_csv(csv, "t.csv")) EXPECT_EQ(row.size(), 26u);
-  const Value json = to_value(all);
+  const Value json = to_value(all, "tessera reproduce t.yaml");
   const Value::List& rows = json.at("rows").as_list();
   EXPECT_EQ(rows.at(2).at("input").as_list().front(), Value(1024));
   EXPECT_EQ(rows.at(3).at("against").as_string(), "base-long");
@@ -292,7 +292,9 @@ TEST_F(Views, PagesHoldEveryArm) {
   const auto rows = parse_csv(to_csv(all), "t.csv");
   ASSERT_EQ(rows.size(), 5u) << "two arms, two batches";
   for (const auto& row : rows) EXPECT_EQ(row.size(), rows.front().size());
-  const Value json = to_value(all);
+  const Value json = to_value(all, "tessera reproduce t.yaml");
+  EXPECT_EQ(json.at("command").as_string(), "tessera reproduce t.yaml");
+  EXPECT_EQ(json.at("tune").at("key").as_string(), "optimizer.lr");
   EXPECT_EQ(json.at("rows").as_list().at(1).at("difference").at("verdict").as_string(), "higher");
   EXPECT_TRUE(json.at("rows").as_list().at(0).at("difference").at("low").is_null());
 }

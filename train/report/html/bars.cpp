@@ -57,9 +57,8 @@ std::string bars_html(const BarChart& chart) {
   }
   const std::string title = chart.unit.empty() ? chart.title : str(chart.title, ", ", chart.unit);
   return str("<figure>\n<figcaption>", escaped(title),
-             ": <span class=\"key dense\"></span> dense, <span class=\"key compressed\"></span> compressed</figcaption>\n"
-             "<div class=\"scroll\">",
-             svg_in_page(kWidth, y, chart.id, title, description + ".", body), "</div>\n</figure>\n");
+             ": <span class=\"key dense\"></span> dense, <span class=\"key compressed\"></span> compressed</figcaption>\n",
+             scroll_frame(title, svg_in_page(kWidth, y, chart.id, title, description + ".", body)), "</figure>\n");
 }
 
 }  // namespace tessera

@@ -197,9 +197,8 @@ std::string curves_html(const CurveChart& chart) {
   draw_labels(drawing, labels);
   for (const Curve& curve : chart.curves) draw_curve(drawing, curve);
   drawing.text({(frame.left + frame.width - frame.right) / 2, frame.height - 8}, "step", "middle");
-  return str("<figure>\n<figcaption>", escaped(title), axis.logarithmic ? " (powers of ten)" : "",
-             "</figcaption>\n<div class=\"scroll\">", drawing.in_page(chart.id, title, description(chart)),
-             "</div>\n</figure>\n");
+  return str("<figure>\n<figcaption>", escaped(title), axis.logarithmic ? " (powers of ten)" : "", "</figcaption>\n",
+             scroll_frame(title, drawing.in_page(chart.id, title, description(chart))), "</figure>\n");
 }
 
 }  // namespace tessera

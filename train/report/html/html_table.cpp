@@ -75,21 +75,20 @@ std::string to_latex(const HtmlTable& table) {
 }
 
 std::string to_html(const HtmlTable& table) {
-  std::string text = str("<div class=\"scroll\" tabindex=\"0\" role=\"region\" aria-label=\"", escaped(table.caption),
-                         "\">\n<table class=\"sortable\" id=\"", table.id, "\">\n<caption>", escaped(table.caption),
-                         "</caption>\n<thead>\n<tr>");
-  for (const HtmlColumn& column : table.columns) text += header(column);
-  text += "</tr>\n</thead>\n<tbody>\n";
+  std::string body =
+      str("\n<table class=\"sortable\" id=\"", table.id, "\">\n<caption>", escaped(table.caption), "</caption>\n<thead>\n<tr>");
+  for (const HtmlColumn& column : table.columns) body += header(column);
+  body += "</tr>\n</thead>\n<tbody>\n";
   for (const std::vector<HtmlCell>& row : table.rows) {
-    text += "<tr>";
-    for (std::size_t i = 0; i < row.size(); ++i) text += cell(table.columns[i], row[i], i == 0);
-    text += "</tr>\n";
+    body += "<tr>";
+    for (std::size_t i = 0; i < row.size(); ++i) body += cell(table.columns[i], row[i], i == 0);
+    body += "</tr>\n";
   }
-  return text + str("</tbody>\n</table>\n</div>\n<div class=\"latex\"><button type=\"button\" class=\"copy\" data-table=\"",
-                    table.id,
-                    "\" disabled>Copy as LaTeX</button> <span role=\"status\"></span>\n"
-                    "<details><summary>The table as LaTeX</summary>\n<pre id=\"",
-                    table.id, "-latex\">", escaped(to_latex(table)), "</pre>\n</details></div>\n");
+  return str(scroll_frame(table.caption, body + "</tbody>\n</table>\n"),
+             "<div class=\"latex\"><button type=\"button\" class=\"copy\" data-table=\"", table.id,
+             "\" disabled>Copy as LaTeX</button> <span role=\"status\"></span>\n"
+             "<details><summary>The table as LaTeX</summary>\n",
+             text_frame(table.caption + " as LaTeX", to_latex(table), table.id + "-latex"), "</details></div>\n");
 }
 
 }  // namespace tessera

@@ -79,7 +79,7 @@ std::string report_page(const ReportSources& sources, const PageOptions& options
   add("speed", "Quality against measured time", speed_html(sources));
   add("layers", "Layer by layer", layers_html(sources.runs));
   add("stages", "Stage by stage", stages_html(sources.runs));
-  add("settings", "Settings and environment", settings_html(sources.runs));
+  add("settings", "Settings and environment", settings_html(sources));
   add("commands", "Commands", commands_html(sources, options.command));
 
   const std::string title = title_of(sources);

@@ -58,8 +58,47 @@ void add_value(ResultTable& table, ResultRow& row, const Value& value) {
   row.deviation = optional_at<double>(value, str(metric->column, "_sd"));
 }
 
+std::string text_at(const Value& map, std::string_view key) {
+  const Value* const value = map.find(key);
+  return value == nullptr ? std::string() : value->as_string();
+}
+
+void add_machine(ResultTable& table, const Value& result) {
+  const ResultMachine made{text_at(result, "commit"), result.at("processor").as_string(), result.at("threads").as_int()};
+  const auto same = [&](const ResultMachine& each) {
+    return each.commit == made.commit && each.processor == made.processor && each.threads == made.threads;
+  };
+  auto found = std::ranges::find_if(table.machines, same);
+  if (found == table.machines.end()) found = table.machines.insert(table.machines.end(), made);
+  ++found->results;
+}
+
+template <class Text>
+std::string listed(const Value::List& values, const Text& text) {
+  std::string list;
+  for (const Value& value : values) list += str(list.empty() ? "" : ", ", text(value));
+  return list;
+}
+
+void add_settings(ResultTable& table, ResultRow& row, const Value& value, const Value& root) {
+  if (const std::optional<double> tuned = optional_at<double>(value, "tuned")) {
+    const Value* const tune = root.find("tune");  // none in tables of older programs
+    row.settings = str(tune == nullptr ? "" : tune->at("key").as_string() + ' ', shortest(*tuned));
+  }
+  if (!row.baseline) row.against = value.find("against") ? value.at("against").as_string() : root.at("baseline").as_string();
+  const Value::List& cells = value.at("cells").as_list();
+  row.seed_list = listed(cells, [](const Value& cell) { return cell.at("seed").as_int(); });
+  for (const Value& cell : cells) add_machine(table, cell);
+  if (cells.empty()) return;
+  const Value& first = cells.front();
+  row.stages = listed(first.at("stages").as_list(), [](const Value& stage) { return stage.at("stage").as_string(); });
+  row.steps = first.at("steps").as_int();
+  row.train_seconds = first.at("train_seconds").as_double();
+}
+
 // Sizes are the first seed's.
-ResultRow row_of_arm(ResultTable& table, const Value& value, const std::string& baseline) {
+ResultRow row_of_arm(ResultTable& table, const Value& value, const Value& root) {
+  const std::string& baseline = root.at("baseline").as_string();
   ResultRow row{.name = value.at("arm").as_string()};
   row.baseline = row.name == baseline;
   add_value(table, row, value);
@@ -72,10 +111,11 @@ ResultRow row_of_arm(ResultTable& table, const Value& value, const std::string& 
     row.file_bytes = cells.front().at("file_bytes").as_int();
   }
   row.times = times_of(value.at("times"));
+  add_settings(table, row, value, root);
   return row;
 }
 
-ResultRow row_of_stage(ResultTable& table, const Value& value) {
+ResultRow row_of_stage(ResultTable& table, const Value& value, const Value& root) {
   const std::string& experiment = value.at("experiment").as_string();
   ResultRow row{.name = str(experiment, ": ", value.at("stage").as_string())};
   row.baseline = table.rows.empty() || !table.rows.back().name.starts_with(experiment + ": ");
@@ -85,6 +125,7 @@ ResultRow row_of_stage(ResultTable& table, const Value& value) {
   row.macs = value.at("macs").as_int();
   row.file_bytes = value.at("file_bytes").as_int();
   row.times = times_of(value.at("latency"));
+  add_machine(table, value.find("processor") ? value : root);  // tables of older programs have one machine
   return row;
 }
 
@@ -97,6 +138,7 @@ void read_head(ResultTable& table, const Value& root, bool reproduced) {
   }
   table.name = root.at("name").as_string();
   table.timed_on = root.at("timed_on").as_string();
+  table.command = text_at(root, "command");
   for (const Value& answer : root.at("answers").as_list()) table.answers.push_back(answer.at("answer").as_string());
 }
 
@@ -138,8 +180,7 @@ ResultTable read_result_table(Vfs& vfs, const std::string& path) {
     const Value::List& rows = root.at("rows").as_list();
     for (std::size_t i = 0; i < rows.size(); ++i) {
       where = str(path, ": rows[", i, ']');
-      table.rows.push_back(reproduced ? row_of_arm(table, rows[i], root.at("baseline").as_string())
-                                      : row_of_stage(table, rows[i]));
+      table.rows.push_back(reproduced ? row_of_arm(table, rows[i], root) : row_of_stage(table, rows[i], root));
     }
   } catch (const ConfigError& error) {
     throw IoError(str(where, ": ", error.what()));
@@ -177,6 +218,36 @@ HtmlTable to_table(const ResultTable& results, const std::string& id) {
       cells.push_back(timed == row.times.end() || !timed->speedup ? HtmlCell{"-"} : summary_cell(*timed->speedup));
     }
     table.rows.push_back(std::move(cells));
+  }
+  return table;
+}
+
+HtmlTable settings_table(const ResultTable& results, const std::string& id) {
+  HtmlTable table{.id = id, .caption = str("Settings of ", results.name)};
+  table.columns = {
+      {"arm"}, {"tuned to"}, {"compared with"}, {"seeds"}, {"stages"}, {"steps of a seed", true}, {"seconds of training", true}};
+  for (const ResultRow& row : results.rows) {
+    if (row.seed_list.empty()) continue;
+    const auto or_dash = [](const std::string& text) { return HtmlCell{text.empty() ? "-" : text}; };
+    table.rows.push_back({{row.name},
+                          or_dash(row.settings),
+                          or_dash(row.against),
+                          {row.seed_list},
+                          {row.stages},
+                          count_cell(row.steps),
+                          number_cell(row.train_seconds, "%.0f")});
+  }
+  return table;
+}
+
+HtmlTable machines_table(const ResultTable& results, const std::string& id) {
+  HtmlTable table{.id = id, .caption = str("Environment of ", results.name)};
+  table.columns = {{"processor"}, {"threads", true}, {"commit"}, {"results", true}};
+  for (const ResultMachine& machine : results.machines) {
+    table.rows.push_back({{machine.processor},
+                          count_cell(machine.threads > 0 ? std::optional(machine.threads) : std::nullopt),
+                          {machine.commit.empty() ? "-" : machine.commit},
+                          count_cell(machine.results)});
   }
   return table;
 }

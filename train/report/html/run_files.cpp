@@ -6,12 +6,15 @@
 #include <utility>
 
 #include "core/config/read.h"
+#include "core/io/safetensors.h"
 #include "core/nn/module.h"
 #include "core/support/error.h"
+#include "core/support/log.h"
 #include "core/support/text.h"
 #include "layers/builtin.h"
 #include "layers/model_tree.h"
 #include "train/run/json_lines.h"
+#include "train/run/model_state.h"
 #include "train/run/run_settings.h"
 #include "train/run/saved_point.h"
 #include "train/tasks/builtin.h"
@@ -63,26 +66,50 @@ void add_stages_of_history(ReportRun& run) {
   run.stages = std::move(stages);
 }
 
-SavedNetwork network_of(const SavedPoint& point) {
+// Masks stand beside the weights, which nothing else of a page needs: it is made without them where they are damaged.
+bool load_masks(Vfs& vfs, const SavedPoint& point, const FileRecord& weights, Module& model) {
+  try {
+    const std::string origin = (point.folder / weights.name).string();
+    load_model_state(model, {.tensors = decode_safetensors(read_verified(vfs, point.folder, weights), origin).tensors});
+    return true;
+  } catch (const IoError& error) {
+    log_warning(str("ranks and sparsity of stage ", point.stage, " are left out: ", error.what()));
+    return false;
+  }
+}
+
+SavedNetwork network_of(Vfs& vfs, const SavedPoint& point, const RunHistory& history) {
   const Value& manifest = point.manifest.extra;
-  const Cost cost = total_cost(*rebuild(manifest.at("model"), builtin_layers()), input_of(manifest));
+  const std::unique_ptr<Module> model = rebuild(manifest.at("model"), builtin_layers());
+  const Cost cost = total_cost(*model, input_of(manifest));
   SavedNetwork network{.stage = point.stage, .stage_done = point.position.stage_done};
   network.parameters = cost.parameters;
   network.macs = cost.macs;
   const std::vector<FileRecord>& files = point.manifest.files;
   const auto weights = std::ranges::find(files, "model.safetensors", &FileRecord::name);
-  if (weights != files.end()) network.file_bytes = weights->bytes;
+  if (weights != files.end()) {
+    network.file_bytes = weights->bytes;
+    const auto record = std::ranges::find(history.stages, point.stage, &StageRecord::name);
+    const bool pruned = record != history.stages.end() && record->sparsity;
+    if (pruned && network.stage_done && !load_masks(vfs, point, *weights, *model)) return network;
+  }
+  network.layers = layer_states(*model);
   return network;
 }
 
 void read_checkpoints(Vfs& vfs, const RunFolder& folder, ReportRun& run) {
   const std::vector<SavedPoint> points = saved_points(vfs, folder);
+  if (points.empty()) return;
+  try {
+    run.history = read<RunHistory>(points.back().manifest.extra.at("history"));
+  } catch (const ConfigError& error) {
+    throw IoError(str(points.back().folder.string(), ": ", error.what()));
+  }
   for (const SavedPoint& point : points) {
     const bool newest = &point == &points.back();
     if (!point.position.stage_done && !newest) continue;
     try {
-      if (newest) run.history = read<RunHistory>(point.manifest.extra.at("history"));
-      SavedNetwork network = network_of(point);
+      SavedNetwork network = network_of(vfs, point, run.history);
       // A later revision of a step takes the place of the one before.
       const bool again = !run.networks.empty() && run.networks.back().stage == network.stage;
       if (again) run.networks.pop_back();
@@ -123,6 +150,11 @@ const RunSeries* ReportRun::find(const std::string& key) const {
   return found == series.end() ? nullptr : &*found;
 }
 
+const Metric& ReportRun::pictured() const {
+  const auto found = std::ranges::find_if(metrics, &Metric::pictured);
+  return found == metrics.end() ? *metric : *found;
+}
+
 std::optional<RunStatus> read_run_status(Vfs& vfs, const RunFolder& folder) {
   if (!vfs.exists(folder.status())) return std::nullopt;
   try {
@@ -156,7 +188,7 @@ ReportRun read_report_run(Vfs& vfs, const std::string& path) {
   const std::span<const Metric> metrics = task_of(config.data).metrics();
   ReportRun run{.path = folder.path(), .name = config.name, .label = config.name, .seed = config.seed};
   run.metric = &metrics.front();
-  run.metrics.assign(metrics.begin(), metrics.end());
+  run.metrics = metrics;
   run.settings = vfs.read_file(folder.resolved_config());
   const Value environment = parse_json(vfs.read_file(folder.environment()), folder.environment());
   TESSERA_CHECK(environment.is_map(), IoError, folder.environment(), ": is ", environment.kind_name(), ", not a JSON object");

@@ -3,12 +3,14 @@
 
 #include <cstdint>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "core/config/value.h"
 #include "core/io/vfs.h"
 #include "train/report/html/curves.h"
+#include "train/report/html/layer_states.h"
 #include "train/run/history.h"
 #include "train/run/run_folder.h"
 #include "train/run/status.h"
@@ -33,13 +35,14 @@ RunNumbers read_run_numbers(Vfs& vfs, const RunFolder& folder);
 // Empty before the first one is written. Throws IoError naming the file on a damaged one.
 std::optional<RunStatus> read_run_status(Vfs& vfs, const RunFolder& folder);
 
-// The network in a checkpoint, from its manifest.
+// The network in a checkpoint.
 struct SavedNetwork {
   std::string stage;
   bool stage_done = false;
   std::int64_t parameters = 0;
   std::int64_t macs = 0;  // per sample
   std::int64_t file_bytes = 0;  // of its weights
+  std::vector<LayerState> layers{};  // masks count only at a stage's end; none where its weights are damaged
 };
 
 // A line of layers.csv; docs/report.md says what its columns mean.
@@ -57,7 +60,7 @@ struct ReportRun {
   std::string label;  // the name, or "name/1", or the path: what tells the runs of a page apart
   std::int64_t seed = 0;
   const Metric* metric = nullptr;  // the first of the run's task
-  std::vector<Metric> metrics{};  // all of them
+  std::span<const Metric> metrics{};  // all of them
   std::string state{};  // as `tessera status` says it; "begun" before the first status
   bool open = false;  // its program runs
   std::vector<RunSeries> series{};  // as in RunNumbers
@@ -72,6 +75,7 @@ struct ReportRun {
   const RunSeries* find(const std::string& key) const;
   // "val_" and the first metric's key; null before the first evaluation.
   const RunSeries* judged() const { return find("val_" + std::string(metric->key)); }
+  const Metric& pictured() const;  // that pictures of quality against time show
 };
 
 // Throws ConfigError on a folder that is no run's, IoError naming file and line on one that is missing or damaged.

@@ -87,12 +87,33 @@ bool judged_alike(std::span<const ReportRun> runs) {
   return std::ranges::all_of(runs, [&](const ReportRun& run) { return run.metric == runs.front().metric; });
 }
 
-ScatterPoint point_of(const ReportRun& run, std::size_t index, const std::string& stage, double ms, double value) {
-  return {.name = str(run.label, ": ", stage),
+// The ranks that ADMM held a layer to in a stage, which left it dense; empty where it did not.
+std::string held_ranks(const ReportRun& run, const std::string& stage, const std::string& path) {
+  const auto record = std::ranges::find(run.history.stages, stage, &StageRecord::name);
+  if (record == run.history.stages.end()) return {};
+  for (const PassReport& pass : record->passes) {
+    const auto layer = std::ranges::find(pass.layers, path, &LayerReport::path);
+    if (pass.pass == "admm" && layer != pass.layers.end() && !layer->stays_dense() && layer->ranks)
+      return to_string(*layer->ranks);
+  }
+  return {};
+}
+
+std::string state_text(const ReportRun& run, const SavedNetwork& network, const LayerState& layer) {
+  std::string text = layer.form;
+  const std::string held = held_ranks(run, network.stage, layer.path);
+  if (!held.empty()) text += ", held to " + held;
+  if (layer.sparsity > 0) text += str(", ", formatted("%.1f", 100 * layer.sparsity), " % zero");
+  return text;
+}
+
+// A dense network and a compressed one look as a table's baseline and arms do.
+ScatterPoint point_of(const std::string& name, bool dense, double ms, double y) {
+  return {.name = name,
           .x = {.median = ms, .p10 = ms, .p90 = ms},
-          .y = in_unit(*run.metric, value),
-          .kind = "mark " + series_class(index),
-          .shape = index};
+          .y = y,
+          .kind = dense ? "baseline" : "arm",
+          .shape = dense ? std::size_t{1} : 0};
 }
 
 TimedPicture& picture_at(std::vector<TimedPicture>& pictures, const Metric* metric, const std::string& x_label,
@@ -106,22 +127,36 @@ TimedPicture& picture_at(std::vector<TimedPicture>& pictures, const Metric* metr
   made.scatter.frame = {.width = 640, .height = 380, .top = 20};
   made.title = str(split, ' ', metric->key, " against ", x_label);
   made.scatter.x_label = x_label;
-  made.scatter.y_label = str(split, ' ', metric->heading, fraction ? ", %" : "");
+  made.scatter.y_label =
+      str(split, ' ', metric->heading, fraction ? ", %" : "", metric->more_is_better ? " (more is better)" : " (less is better)");
   return made;
 }
 
-// The metric at the end of the stage, or of the next before another pass rewrites the network.
-std::optional<double> value_after(const std::vector<StageRecord>& stages, std::size_t stage) {
+// The pictured metric at the end of a stage, in the unit that people read. Of the task's first one the history tells it, of
+// others the line of metrics.jsonl that was written there.
+std::optional<double> value_at(const ReportRun& run, const StageRecord& stage) {
+  if (!stage.last) return std::nullopt;
+  const Metric& metric = run.pictured();
+  if (metric.key == run.metric->key) return in_unit(metric, stage.last->value);
+  const RunSeries* const series = run.find(str("val_", metric.key));
+  if (series == nullptr) return std::nullopt;
+  const auto found = std::ranges::find(series->points, stage.end_step, &CurvePoint::step);
+  return found == series->points.end() || !has_place(found->value) ? std::nullopt : std::optional(in_unit(metric, found->value));
+}
+
+// At the end of the stage, or of the next before another pass rewrites the network.
+std::optional<double> value_after(const ReportRun& run, std::size_t stage) {
+  const std::vector<StageRecord>& stages = run.history.stages;
   for (std::size_t i = stage; i < stages.size() && (i == stage || stages[i].passes.empty()); ++i) {
-    if (stages[i].last) return stages[i].last->value;
+    if (const std::optional<double> value = value_at(run, stages[i])) return value;
   }
   return std::nullopt;
 }
 
-// Of the last stage before this one that was evaluated, with its name.
-const StageRecord* stage_before(const std::vector<StageRecord>& stages, std::size_t stage) {
+// The last stage before this one that was evaluated.
+const StageRecord* stage_before(const ReportRun& run, std::size_t stage) {
   for (std::size_t i = stage; i-- > 0;) {
-    if (stages[i].last) return &stages[i];
+    if (value_at(run, run.history.stages[i])) return &run.history.stages[i];
   }
   return nullptr;
 }
@@ -186,6 +221,31 @@ HtmlTable stages_table(const ReportRun& run, const std::string& id) {
   return table;
 }
 
+HtmlTable states_table(const ReportRun& run, const std::string& id) {
+  HtmlTable table{.id = id, .caption = str("Ranks and sparsity of layers of ", run.label, ", at the ends of stages")};
+  table.columns = {{"layer"}};
+  std::vector<std::string> paths;
+  for (const SavedNetwork& network : run.networks) {
+    if (network.stage_done) table.columns.push_back({network.stage});
+    for (const LayerState& layer : network.layers) {
+      if (std::ranges::find(paths, layer.path) == paths.end()) paths.push_back(layer.path);
+    }
+  }
+  for (const std::string& path : paths) {
+    std::vector<HtmlCell> cells{{path}};
+    bool told = false;
+    for (const SavedNetwork& network : run.networks) {
+      if (!network.stage_done) continue;
+      const auto layer = std::ranges::find(network.layers, path, &LayerState::path);
+      const bool there = layer != network.layers.end();
+      cells.push_back({there ? state_text(run, network, *layer) : "-"});
+      told |= there && cells.back().text != "dense";
+    }
+    if (told) table.rows.push_back(std::move(cells));
+  }
+  return table;
+}
+
 std::string decision_text(const LayerLine& layer) {
   if (layer.decision == kDense) return layer.reason.empty() ? "stays dense" : "stays dense: " + layer.reason;
   return str(layer.decision, layer.format.empty() ? "" : " as ", layer.format, layer.ranks.empty() ? "" : ", ", layer.ranks,
@@ -226,19 +286,18 @@ HtmlTable layers_table(const ReportRun& run, const std::string& stage, const std
 
 std::vector<TimedPicture> pictures_of(std::span<const ReportRun> runs) {
   std::vector<TimedPicture> pictures;
-  for (std::size_t i = 0; i < runs.size(); ++i) {
-    const ReportRun& run = runs[i];
-    const std::vector<StageRecord>& stages = run.history.stages;
+  for (const ReportRun& run : runs) {
+    const auto named = [&](const StageRecord& stage) { return str(run.label, ": ", stage.name); };
     std::set<std::string> begun;  // ways of timing with the dense network's point
     for (const auto& [stage, pass] : timed_stages(run.history)) {
       const std::string label = str("milliseconds at ", pass->timed_at);
-      const StageRecord* const before = stage_before(stages, stage);
-      const std::optional<double> after = value_after(stages, stage);
+      const StageRecord* const before = stage_before(run, stage);
+      const std::optional<double> after = value_after(run, stage);
       if (before == nullptr && !after) continue;
-      std::vector<ScatterPoint>& points = picture_at(pictures, run.metric, label, "val").scatter.points;
+      std::vector<ScatterPoint>& points = picture_at(pictures, &run.pictured(), label, "val").scatter.points;
       if (before != nullptr && begun.insert(label).second)
-        points.push_back(point_of(run, i, before->name, pass->speed->dense_ms, before->last->value));
-      if (after) points.push_back(point_of(run, i, stages[stage].name, pass->speed->compressed_ms, *after));
+        points.push_back(point_of(named(*before), true, pass->speed->dense_ms, *value_at(run, *before)));
+      if (after) points.push_back(point_of(named(run.history.stages[stage]), false, pass->speed->compressed_ms, *after));
     }
   }
   return pictures;

@@ -16,6 +16,8 @@ namespace tessera {
 // Where a run stands, its metric on val at the end and at its best, and its network.
 HtmlTable runs_table(std::span<const ReportRun> runs);
 HtmlTable stages_table(const ReportRun& run, const std::string& id);
+// A row for each layer that some stage has left in factors, with zeros or held to ranks; a column for each stage that is done.
+HtmlTable states_table(const ReportRun& run, const std::string& id);
 
 // Of each layer that a pass matched: numbers before and after, and what became of it in words.
 HtmlTable layers_table(const ReportRun& run, const std::string& stage, const std::string& id);

@@ -101,8 +101,9 @@ std::string pictures_html(const std::vector<TimedPicture>& pictures, const std::
     for (const ScatterPoint& point : scatter.points)
       description += str(' ', point.name, ": ", formatted("%.4g", point.y), " at ", formatted("%.4g", point.x.median), " ms.");
     text +=
-        str("<figure>\n<figcaption>", escaped(title), "</figcaption>\n<div class=\"scroll\">",
-            draw_with_front(scatter, metric->more_is_better).in_page(str(id, '-', i), title, description), "</div>\n</figure>\n");
+        str("<figure>\n<figcaption>", escaped(title), "</figcaption>\n",
+            scroll_frame(title, draw_with_front(scatter, metric->more_is_better).in_page(str(id, '-', i), title, description)),
+            "</figure>\n");
   }
   return text.empty() ? text : str("<div class=\"charts\">\n", text, "</div>\n");
 }
@@ -119,6 +120,10 @@ std::vector<BarPair> bars_of(const ReportRun& run, const std::string& stage, boo
     }
   }
   return pairs;
+}
+
+std::string commands_of(const std::string& what, const std::string& commands) {
+  return str("<h3>", escaped(what), "</h3>\n", text_frame("Commands: " + what, commands));
 }
 
 std::vector<std::string> stages_with_layers(const ReportRun& run) {
@@ -168,8 +173,9 @@ std::string speed_html(const ReportSources& sources) {
   for (std::size_t i = 0; i < sources.tables.size(); ++i)
     text += pictures_html(pictures_of(sources.tables[i]), str("speed-table-", i));
   if (text.empty()) return text;
-  return "<p class=\"note\">The dashed line is the Pareto front: networks on it are beaten by none that is as fast. Bars reach "
-         "from the tenth to the ninetieth percentile, and one standard deviation up and down, where they are known.</p>\n" +
+  return "<p class=\"note\">The dashed line is the Pareto front: networks on it are beaten by none that is as fast. Squares "
+         "are dense networks and baselines, circles the others. Bars reach from the tenth to the ninetieth percentile, and one "
+         "standard deviation up and down, where they are known.</p>\n" +
          text;
 }
 
@@ -191,24 +197,31 @@ std::string layers_html(std::span<const ReportRun> runs) {
 std::string stages_html(std::span<const ReportRun> runs) {
   std::string text;
   for (std::size_t i = 0; i < runs.size(); ++i) {
-    const HtmlTable table = stages_table(runs[i], str("stages-", i));
-    if (!table.rows.empty()) text += to_html(table);
+    for (const HtmlTable& table : {stages_table(runs[i], str("stages-", i)), states_table(runs[i], str("states-", i))})
+      if (!table.rows.empty()) text += to_html(table);
   }
   return text;
 }
 
-std::string settings_html(std::span<const ReportRun> runs) {
+std::string settings_html(const ReportSources& sources) {
   std::string text;
-  for (const ReportRun& run : runs) {
-    text +=
-        str("<details><summary>", escaped(run.label), ": config.resolved.yaml</summary>\n<pre>", escaped(run.settings),
-            "</pre></details>\n<details><summary>", escaped(run.label),
-            ": env.json</summary>\n<div class=\"scroll\"><table>\n<caption>Environment of ", escaped(run.label), "</caption>\n");
+  for (const ReportRun& run : sources.runs) {
+    const std::string caption = "Environment of " + run.label;
+    std::string rows;
     for (const Value::Entry& entry : run.environment) {
       const std::string value = entry.value.is_string() ? entry.value.as_string() : to_json(entry.value);
-      text += str("<tr><th scope=\"row\">", escaped(entry.key), "</th><td>", escaped(value), "</td></tr>\n");
+      rows += str("<tr><th scope=\"row\">", escaped(entry.key), "</th><td>", escaped(value), "</td></tr>\n");
     }
-    text += "</table></div></details>\n";
+    text +=
+        str("<details><summary>", escaped(run.label), ": config.resolved.yaml</summary>\n",
+            text_frame("Settings of " + run.label, run.settings), "</details>\n<details><summary>", escaped(run.label),
+            ": env.json</summary>\n",
+            scroll_frame(caption, str("<table>\n<caption>", escaped(caption), "</caption>\n", rows, "</table>")), "</details>\n");
+  }
+  for (std::size_t i = 0; i < sources.tables.size(); ++i) {
+    const ResultTable& table = sources.tables[i];
+    for (const HtmlTable& each : {settings_table(table, str("settings-", i)), machines_table(table, str("machines-", i))})
+      if (!each.rows.empty()) text += to_html(each);
   }
   return text;
 }
@@ -217,17 +230,20 @@ std::string commands_html(const ReportSources& sources, const std::string& comma
   std::string text;
   for (const ReportRun& run : sources.runs) {
     const std::string path = shell_word(run.path);
-    text +=
-        str("<h3>", escaped(run.label), "</h3>\n<pre>",
-            escaped(str("tessera train ", shell_word(run.path + "/config.resolved.yaml"),
-                        "  # the same settings in a new run\ntessera resume ", path, "  # go on with this one\ntessera table ",
-                        path, "  # its networks on the test split and on the clock\n")),
-            "</pre>\n");
+    text += commands_of(
+        run.label, str("tessera train ", shell_word(run.path + "/config.resolved.yaml"),
+                       "  # the same settings in a new run\ntessera resume ", path, "  # go on with this one\ntessera table ",
+                       path, "  # its networks on the test split and on the clock\n"));
     std::string notes;
     for (const std::string& note : run.notes) notes += str("<li>", escaped(note), "</li>\n");
     if (!notes.empty()) text += str("<p>It was:</p>\n<ul>\n", notes, "</ul>\n");
   }
-  return str(text, "<h3>This page</h3>\n<pre>", escaped(command), "\n</pre>\n");
+  for (const ResultTable& table : sources.tables) {
+    if (table.command.empty()) continue;
+    text += commands_of(table.name, str(table.command, " --dry-run  # what would run, and how long it may take\n", table.command,
+                                        "  # run what has no result, and write the table\n"));
+  }
+  return text + commands_of("This page", command + "\n");
 }
 
 }  // namespace tessera

@@ -19,7 +19,7 @@ std::string all_curves_html(std::span<const ReportRun> runs);  // says so where 
 std::string speed_html(const ReportSources& sources);
 std::string layers_html(std::span<const ReportRun> runs);
 std::string stages_html(std::span<const ReportRun> runs);
-std::string settings_html(std::span<const ReportRun> runs);
+std::string settings_html(const ReportSources& sources);
 std::string commands_html(const ReportSources& sources, const std::string& command);
 
 }  // namespace tessera

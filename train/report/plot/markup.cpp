@@ -1,6 +1,14 @@
 #include "train/report/plot/markup.h"
 
+#include "core/support/error.h"
+
 namespace tessera {
+namespace {
+
+// Without a tab stop what is cut off could be scrolled to with a pointer only.
+std::string reached(std::string_view label) { return str(" tabindex=\"0\" role=\"region\" aria-label=\"", escaped(label), '"'); }
+
+}  // namespace
 
 std::string escaped(std::string_view text) {
   std::string out;
@@ -23,6 +31,14 @@ std::string escaped(std::string_view text) {
       out += c;
   }
   return out;
+}
+
+std::string scroll_frame(std::string_view label, std::string_view markup) {
+  return str("<div class=\"scroll\"", reached(label), '>', markup, "</div>\n");
+}
+
+std::string text_frame(std::string_view label, std::string_view text, std::string_view id) {
+  return str("<pre", id.empty() ? "" : " id=\"", id, id.empty() ? "" : "\"", reached(label), '>', escaped(text), "</pre>\n");
 }
 
 }  // namespace tessera

@@ -1,8 +1,15 @@
 // Tables of a page: HTML, LaTeX, and the files that they are read from, whole and damaged.
 #include <gtest/gtest.h>
 
+#include <array>
+
 #include "core/io/vfs.h"
 #include "core/support/error.h"
+#include "layers/batch_norm.h"
+#include "layers/linear.h"
+#include "layers/sequential.h"
+#include "layers/sparse_linear.h"
+#include "layers/svd_linear.h"
 #include "tests/core/io/temporary_folder.h"
 #include "tests/support/message_of.h"
 #include "train/report/html/html_table.h"
@@ -83,18 +90,29 @@ class Tables : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
-constexpr const char* kArms =
-    R"({"name": "small", "baseline": "dense", "timed_on": "a processor", "answers": [{"answer": "Yes."}],
-"rows": [
- {"arm": "dense", "top1_mean": 0.75, "top1_sd": 0.01, "cells": [{"stages": [{"parameters": 1000, "macs": 2500000}], "file_bytes": 2048},
-   {"stages": [{"parameters": 1000, "macs": 2500000}], "file_bytes": 2048}, {"stages": [{"parameters": 1000, "macs": 2500000}],
-   "file_bytes": 2048}], "times": [{"batch": 8, "ms": {"median": 2, "p10": 1, "p90": 3}, "speedup": {"median": 1, "p10": 1, "p90": 1}}]},
- {"arm": "small", "top1_mean": 0.7, "top1_sd": null, "cells": [{"stages": [{"parameters": 500, "macs": 1000000}], "file_bytes": 1024}],
-   "times": [{"batch": 8, "phase": "inference", "ms": {"median": 1, "p10": 0.9, "p90": 1.1}, "speedup": null}]},
- {"arm": "broken", "top1_mean": null, "cells": [], "times": []}]})";
+// A cell of an arm: what a page reads of it.
+std::string cell(int seed, int parameters, int macs, int bytes, const std::string& commit) {
+  return str(R"({"seed": )", seed,
+             R"(, "stages": [{"stage": "first", "parameters": 1, "macs": 1}, {"stage": "last", "parameters": )", parameters,
+             R"(, "macs": )", macs, R"(}], "train_seconds": 12.25, "steps": 300, "file_bytes": )", bytes, R"(, "commit": ")",
+             commit, R"(", "processor": "p", "threads": 2})");
+}
+
+std::string arms() {
+  return str(
+      R"({"name": "small", "baseline": "dense", "command": "tessera reproduce 'a b.yaml'", "timed_on": "a processor",
+"tune": {"key": "optimizer.lr", "values": [0.1, 0.05], "seed": 1}, "answers": [{"answer": "Yes."}], "rows": [
+ {"arm": "dense", "tuned": 0.1, "top1_mean": 0.75, "top1_sd": 0.01, "cells": [)",
+      cell(1, 1000, 2500000, 2048, "c1"), ',', cell(2, 1000, 2500000, 2048, "c1"), ',', cell(3, 1000, 2500000, 2048, "c2"),
+      R"(], "times": [{"batch": 8, "ms": {"median": 2, "p10": 1, "p90": 3}, "speedup": {"median": 1, "p10": 1, "p90": 1}}]},
+ {"arm": "small", "tuned": 0.05, "top1_mean": 0.7, "top1_sd": null, "cells": [)",
+      cell(1, 500, 1000000, 1024, "c1"),
+      R"(], "times": [{"batch": 8, "phase": "inference", "ms": {"median": 1, "p10": 0.9, "p90": 1.1}, "speedup": null}]},
+ {"arm": "broken", "top1_mean": null, "cells": [], "times": []}]})");
+}
 
 TEST_F(Tables, OfReproduceAreRead) {
-  const ResultTable table = read_result_table(real_vfs(), file(kArms));
+  const ResultTable table = read_result_table(real_vfs(), file(arms()));
   ASSERT_EQ(table.rows.size(), 3u);
   EXPECT_TRUE(table.rows[0].baseline);
   EXPECT_EQ(table.rows[1].value, 0.7);
@@ -112,6 +130,25 @@ TEST_F(Tables, OfReproduceAreRead) {
   EXPECT_DOUBLE_EQ(pictures[0].scatter.points[0].half, 1.0) << "three seeds";
 }
 
+TEST_F(Tables, OfReproduceTellHowTheyWereMade) {
+  const ResultTable table = read_result_table(real_vfs(), file(arms()));
+  EXPECT_EQ(table.command, "tessera reproduce 'a b.yaml'");
+  const auto texts = [](const HtmlTable& html) {
+    std::vector<std::string> rows;
+    for (const std::vector<HtmlCell>& cells : html.rows) {
+      std::string& row = rows.emplace_back();
+      for (const HtmlCell& each : cells) row += each.text + " | ";
+    }
+    return rows;
+  };
+  EXPECT_EQ(texts(settings_table(table, "s")),
+            (std::vector<std::string>{"dense | optimizer.lr 0.1 | - | 1, 2, 3 | first, last | 300 | 12 | ",
+                                      "small | optimizer.lr 0.05 | dense | 1 | first, last | 300 | 12 | "}));
+  EXPECT_EQ(texts(machines_table(table, "m")), (std::vector<std::string>{"p | 2 | c1 | 3 | ", "p | 2 | c2 | 1 | "}));
+  const std::string page = report_page({.runs = {}, .tables = {table}}, {.command = "tessera report"});
+  EXPECT_NE(page.find("tessera reproduce &#39;a b.yaml&#39; --dry-run"), std::string::npos);
+}
+
 TEST_F(Tables, OfRunsAreRead) {
   const ResultTable table = read_result_table(
       real_vfs(), file(R"({"processor": "p", "threads": 2, "rows": [{"experiment": "gpt", "stage": "dense", "token_loss": [2.5],
@@ -121,6 +158,9 @@ TEST_F(Tables, OfRunsAreRead) {
   EXPECT_EQ(table.rows[0].name, "gpt: dense");
   EXPECT_EQ(table.metric->key, "token_loss");
   EXPECT_EQ(table.rows[0].seeds, 1);
+  EXPECT_TRUE(settings_table(table, "s").rows.empty());
+  ASSERT_EQ(table.machines.size(), 1u);
+  EXPECT_EQ(table.machines[0].processor, "p");
 }
 
 TEST_F(Tables, DamageIsNamedWithItsFileAndRow) {
@@ -134,8 +174,9 @@ TEST_F(Tables, DamageIsNamedWithItsFileAndRow) {
 }
 
 TEST_F(Tables, OfUserTextsMakeAPageWithoutTheirMarkup) {
-  std::string text = kArms;
-  for (const std::string word : {"\"small\"", "\"Yes.\"", "\"a processor\""}) {
+  std::string text = arms();
+  for (const std::string word :
+       {"\"small\"", "\"Yes.\"", "\"a processor\"", "\"optimizer.lr\"", "\"first\"", "\"c1\"", "\"p\""}) {
     for (std::size_t at; (at = text.find(word)) != std::string::npos;) text.replace(at, word.size(), "\"</p><script>x()\"");
   }
   const std::vector<std::string> paths{file(text)};
@@ -187,6 +228,9 @@ TEST(RunTables, PointsOfAPassTakeTheNextMetric) {
   EXPECT_EQ(points[0].x.median, 4);
   EXPECT_EQ(points[1].name, "r: factored");
   EXPECT_DOUBLE_EQ(points[1].y, in_unit(usual_metric(), 0.85));
+  EXPECT_EQ(points[0].kind, "baseline");
+  EXPECT_EQ(points[1].kind, "arm");
+  EXPECT_NE(points[0].shape, points[1].shape);
   const HtmlTable table = runs_table(runs);
   EXPECT_EQ(table.rows[0][8].text, "4 → 2");
   EXPECT_EQ(stages_table(run, "s").rows.size(), 4u);
@@ -209,6 +253,75 @@ TEST(RunTables, ANetworkThatAdmmTimedIsThatOfTheStageThatFactorises) {
   ASSERT_EQ(pictures[0].scatter.points.size(), 2u);
   EXPECT_EQ(pictures[0].scatter.points[1].name, "r: factored");
   EXPECT_EQ(stages_table(run, "s").rows[1][10].text, "4 → 2");
+}
+
+// A task whose first metric decides and whose second is what people read. The history has the first alone.
+TEST(RunTables, PicturesShowThePicturedMetricOfTheStagesEnd) {
+  constexpr std::array<Metric, 2> metrics{
+      Metric{.key = "cost", .column = "cost", .heading = "cost", .more_is_better = false},
+      Metric{.key = "doubt", .column = "doubt", .heading = "doubt", .more_is_better = false, .pictured = true}};
+  ReportRun run{.path = "r", .name = "r", .label = "r", .metric = &metrics[0], .metrics = metrics};
+  run.series = {{"val_cost", {{5, 3.0}, {9, 2.0}}}, {"val_doubt", {{5, 30.0}, {9, 20.0}, {15, 25.0}}}};
+  PassReport pass;
+  pass.pass = "factorise";
+  pass.speed = Speed{4, 2, {2, 1.9, 2.1}, true};
+  pass.timed_at = "batch 8";
+  run.history.stages = {{.name = "dense", .done = true, .end_step = 9, .last = Scored{"cost", 2.0}},
+                        {.name = "factored", .done = true, .end_step = 10, .passes = {pass}},
+                        {.name = "tuned", .done = true, .end_step = 15, .last = Scored{"cost", 2.5}}};
+  const std::vector<TimedPicture> pictures = pictures_of(std::vector<ReportRun>{run});
+  ASSERT_EQ(pictures.size(), 1u);
+  EXPECT_EQ(pictures[0].scatter.y_label, "val doubt (less is better)");
+  ASSERT_EQ(pictures[0].scatter.points.size(), 2u);
+  EXPECT_EQ(pictures[0].scatter.points[0].y, 20);
+  EXPECT_EQ(pictures[0].scatter.points[1].y, 25);
+  run.series[1].points.pop_back();
+  EXPECT_EQ(pictures_of(std::vector<ReportRun>{run})[0].scatter.points.size(), 1u) << "not logged at the stage's end";
+}
+
+TEST(LayerStates, NameTheFormAndCountTheZeros) {
+  Sequential network;
+  Parameter& masked = network.add_child("masked", std::make_unique<Linear>(LinearConfig{.in = 4, .out = 2})).parameter("weight");
+  masked.set_mask(Tensor::from(std::vector<std::uint8_t>{1, 0, 0, 0, 1, 0, 0, 0}, {2, 4}));
+  network.add_child("norm", std::make_unique<BatchNorm>(BatchNormConfig{.channels = 2}));
+  network.add_child("factors", std::make_unique<SvdLinear>(SvdLinearConfig{.in = 6, .out = 5, .rank = 3}));
+  network.add_child("sparse", std::make_unique<SparseLinear>(SparseLinearConfig{.in = 30, .out = 20, .kept = 60}));
+  const std::vector<LayerState> states = layer_states(network);
+  ASSERT_EQ(states.size(), 3u) << "a norm has no weights";
+  EXPECT_EQ(states[0].form, "dense");
+  EXPECT_DOUBLE_EQ(states[0].sparsity, 0.75);
+  EXPECT_EQ(states[1].path, "factors");
+  EXPECT_EQ(states[1].form, "rank 3");
+  EXPECT_EQ(states[1].sparsity, 0);
+  EXPECT_EQ(states[2].form, "sparse");
+  EXPECT_DOUBLE_EQ(states[2].sparsity, 0.9);
+}
+
+TEST(RunTables, RanksAndSparsityStandForEachStageThatIsDone) {
+  ReportRun run{.path = "r", .name = "r", .label = "r", .metric = &usual_metric()};
+  PassReport held;
+  held.pass = "admm";
+  held.layers.resize(1);
+  held.layers[0].path = "conv";
+  held.layers[0].decision = "constrained";
+  held.layers[0].ranks = Ranks{{"out", 4}, {"in", 2}};
+  run.history.stages = {{.name = "held", .done = true, .passes = {held}}, {.name = "factored", .done = true}};
+  run.networks = {{.stage = "held", .stage_done = true, .layers = {{"conv", "dense", 0}, {"fc", "dense", 0}}},
+                  {.stage = "factored", .stage_done = true, .layers = {{"conv", "out 4 in 2", 0.25}, {"fc", "dense", 0}}},
+                  {.stage = "sparse", .stage_done = true, .layers = {{"conv.0", "sparse", 0.5}, {"fc", "dense", 0}}},
+                  {.stage = "tuned", .stage_done = false, .layers = {{"fc", "rank 2", 0}}}};
+  const HtmlTable table = states_table(run, "s");
+  ASSERT_EQ(table.columns.size(), 4u) << "a stage under way has none";
+  ASSERT_EQ(table.rows.size(), 2u) << "fc stays dense";
+  const auto texts = [&](std::size_t row) {
+    std::string text;
+    for (const HtmlCell& cell : table.rows[row]) text += cell.text + " | ";
+    return text;
+  };
+  EXPECT_EQ(texts(0), "conv | dense, held to out 4 in 2 | out 4 in 2, 25.0 % zero | - | ");
+  EXPECT_EQ(texts(1), "conv.0 | - | - | sparse, 50.0 % zero | ");
+  run.networks.clear();
+  EXPECT_TRUE(states_table(run, "s").rows.empty());
 }
 
 }  // namespace
