@@ -138,7 +138,7 @@ TEST_P(CudaRunInF32, PrunedKilledAndResumedEndsWithTheSameBytes) {
   const std::string straight = result_of(train("straight", kPruned));
   expect_in(straight, "sparse_conv2d");
   EXPECT_TRUE(result_of(train("eager", kPruned, {"TESSERA_GRAPH=0"})) == straight);
-  const Texts places{"step:7", "sparsify:1", "step:16", "save:20", "step:25"};
+  const Texts places{"step:7", "sparsify:1", "step:16", "save:22", "step:25"};
   ASSERT_NO_FATAL_FAILURE(train_killed_and_resumed(command("killed", kPruned), run_in("killed"), places));
   EXPECT_TRUE(result_of(run_in("killed")) == straight);
 }

@@ -2,10 +2,16 @@
 
 #include "core/support/error.h"
 #include "layers/builtin.h"
+#include "layers/conv2d.h"
+#include "layers/flatten.h"
+#include "layers/linear.h"
 #include "layers/model_tree.h"
 #include "layers/models/model.h"
 #include "layers/residual.h"
 #include "layers/residual_block.h"
+#include "layers/sequential.h"
+#include "layers/sparse_conv2d.h"
+#include "layers/sparse_linear.h"
 #include "tests/fuzz/memory_file.h"
 #include "tests/fuzz/memory_limit.h"
 #include "tests/fuzz/targets.h"
@@ -83,6 +89,15 @@ const std::vector<Sample>& samples() {
   return all;
 }
 
+// Every third weight is kept.
+template <class Layer>
+const Layer& with_mask(Layer& layer) {
+  const Tensor mask = Tensor::zeros(layer.weight().value().shape(), DType::u8);
+  for (std::int64_t i = 0; i < mask.numel(); i += 3) mask.data<std::uint8_t>()[i] = 1;
+  layer.weight().set_mask(mask);
+  return layer;
+}
+
 }  // namespace
 
 bool accepts_network(std::string_view bytes) {
@@ -99,11 +114,15 @@ void network(std::string_view bytes) { accepts_network(bytes); }
 
 std::vector<std::string> network_seeds() {
   std::vector<std::string> seeds;
-  const auto add = [&](Module& model, const Shape& input) {
+  const auto add_file = [&](Module& model, const Shape& input) {
     const std::string file = encode_network(model, input);
     const SafetensorsFile content = decode_safetensors(file, "seed");
     seeds.push_back(file);
     seeds.push_back(without_checksum(content));
+    return content;
+  };
+  const auto add = [&](Module& model, const Shape& input) {
+    const SafetensorsFile content = add_file(model, input);
     seeds.push_back(content.metadata.at(kNetworkKey) + '\0' + content.metadata.at(kInputKey));
   };
   for (const Sample& sample : samples()) {
@@ -113,6 +132,13 @@ std::vector<std::string> network_seeds() {
   residual.add_child("body", make_basic_block({.in = 2, .out = 4, .stride = 2, .shortcut = "option_a"}));
   residual.add_child("shortcut", make_bottleneck({.in = 2, .out = 4, .stride = 2, .shortcut = "projection"}));
   add(residual, {1, 4, 4, 2});
+  Sequential sparse;
+  Conv2d conv({.in = 2, .out = 4, .padding = {1, 1}});
+  Linear linear({.in = 36, .out = 3});
+  sparse.add_child("conv", SparseConv2d::of(with_mask(conv)));
+  sparse.add_child("flatten", std::make_unique<Flatten>());
+  sparse.add_child("fc", SparseLinear::of(with_mask(linear)));
+  add_file(sparse, {1, 3, 3, 2});  // whose tree alone has no masks
   return seeds;
 }
 
