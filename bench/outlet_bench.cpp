@@ -1,17 +1,21 @@
 // Times networks as other programs run them, beside the forward that `tessera table` times: through the C interface, from a file
-// of `tessera export --layout tessera --batch N`. The logits are compared first; then both take turns on the same images. The
-// file's load is timed too. Targets: the C interface at 0.95 of the forward's speed or more, a ResNet-18 loaded in 150 ms.
-// Given an interpreter that has it, ONNX Runtime takes turns too, on exports of the dense network of the same function and of
-// factored layers as chains; it has its fastest way of threads and waiting.
+// of `tessera export --layout tessera --batch N`. The logits are compared first; then both take turns on the same images, each in
+// a process of its own: a second team of threads in one process would have the threads of both sleep between layers. The file's
+// load is timed too. Targets: the C interface at 0.95 of the forward's speed or more, a ResNet-18 loaded in 150 ms. Given an
+// interpreter that has it, ONNX Runtime takes turns too, on exports of the dense network of the same function and of factored
+// layers as chains; it has its fastest way of threads and waiting.
 #include <fmt/format.h>
 
 #include <array>
 #include <chrono>
+#include <cstring>
+#include <iostream>
 #include <memory>
 #include <span>
 
 #include "bench/cases/resnet18_sc.h"
 #include "bench/cases/sparse_network.h"
+#include "bench/child_process.h"
 #include "bench/difference.h"
 #include "bench/result_lines.h"
 #include "bench/rivals/modes_rival.h"
@@ -44,11 +48,16 @@ constexpr std::int64_t kClasses = 1000;
 constexpr std::int64_t kSweepCalls = 5;
 constexpr double kNearBest = 1.25;  // of the best way in a sweep: such ways of ONNX Runtime take part in the rounds
 constexpr std::size_t kMostWays = 2;
+constexpr const char* kImages = "images.f32";
 
 struct Options {
   CommonOptions common{.rounds = 15, .results = TESSERA_BENCH_DIR "/results/outlet_bench.jsonl"};
   std::string network = "all";
   std::string python;  // that has ONNX Runtime; without one it takes no part
+  // Of the process that is the C interface's side: its network, and the batch as f32 in a file, element by element.
+  std::string serve;
+  std::string images;
+  std::int64_t batch = 1;
 };
 
 std::unique_ptr<Module> dense(const char* name) {
@@ -132,34 +141,66 @@ Summary time_loads(const std::string& file, std::int64_t threads) {
   return summarise(ms);
 }
 
+std::vector<double> repeat(std::int64_t count, const auto& work) {
+  std::vector<double> ms;
+  for (std::int64_t i = 0; i < count; ++i) ms.push_back(milliseconds_of(work));
+  return ms;
+}
+
+// This program again, as a program in C that runs the network of a file.
+class OutletProcess {
+ public:
+  OutletProcess(const std::string& file, const std::string& images, std::int64_t batch, std::int64_t threads)
+      : child_({"/proc/self/exe", "--serve", file, "--images", images, "--batch", str(batch), "--threads", str(threads)}, {}) {}
+
+  std::vector<float> scores() {
+    const std::vector<double> all = numbers(ask("values").at("values"));
+    return {all.begin(), all.end()};
+  }
+  std::vector<double> run(std::int64_t count) { return numbers(ask(str("time ", count)).at("ms")); }
+
+ private:
+  Value ask(const std::string& line) { return child_.ask(line, "the C interface's process"); }
+
+  ChildProcess child_;
+};
+
+// What OutletProcess asks, answered line by line until its input ends.
+void serve(const Options& options) {
+  const Outlet outlet(options.serve, options.common.threads);
+  const Tensor x = Tensor::empty({options.batch, kSide, kSide, 3});
+  const std::string bytes = real_vfs().read_file(options.images);
+  TESSERA_CHECK(bytes.size() == x.bytes(), IoError, options.images, ": has ", bytes.size(), " bytes; needs ", x.bytes());
+  std::memcpy(x.raw(), bytes.data(), bytes.size());
+  std::vector<float> scores(static_cast<std::size_t>(options.batch * kClasses));
+  for (std::string line; std::getline(std::cin, line);) {
+    Value answer = Value::map();
+    if (line == "values") {
+      outlet.run(x, scores);
+      answer.set("values", to_value(std::vector<double>(scores.begin(), scores.end())));
+    } else {
+      TESSERA_CHECK(line.starts_with("time "), ConfigError, "outlet_bench --serve: asked '", line, "'");
+      answer.set("ms", to_value(repeat(std::stoll(line.substr(5)), [&] { outlet.run(x, scores); })));
+    }
+    std::cout << to_json(answer) << std::endl;
+  }
+}
+
 struct Sides {
   std::unique_ptr<Module> network;  // folded
-  Outlet outlet;
+  OutletProcess outlet;
   Tensor x;
-  std::vector<float> scores;
-
-  double forward() {
-    return milliseconds_of([this] { (*network)(Var(x), Context{}); });
-  }
-  double call() {
-    return milliseconds_of([this] { outlet.run(x, scores); });
-  }
+  std::vector<float> scores;  // by the C interface
 };
 
 // The largest difference of the two, of the largest logit.
 double check_agreement(Sides& sides, const std::string& what) {
-  sides.call();
+  sides.scores = sides.outlet.scores();
   const double difference =
       difference_of((*sides.network)(Var(sides.x), Context{}).value().to_vector<float>(), sides.scores).relative();
   TESSERA_CHECK(difference <= kAgreement, NumericError, what, ": the C interface differs by ", difference,
                 " of the largest logit");
   return difference;
-}
-
-std::vector<double> repeat(std::int64_t count, const auto& timed) {
-  std::vector<double> ms;
-  for (std::int64_t i = 0; i < count; ++i) ms.push_back(timed());
-  return ms;
 }
 
 // ONNX Runtime on one model, in the ways that a short sweep finds near its best.
@@ -171,9 +212,8 @@ struct OnnxSide {
 
 OnnxSide onnx_side(const std::string& name, Module& network, const OnnxProgram& program, const std::filesystem::path& folder,
                    const Sides& sides) {
-  const OnnxQuestion question{folder / (name + ".onnx"), folder / (name + ".f32"), sides.x.shape()};
+  const OnnxQuestion question{folder / (name + ".onnx"), folder / kImages, sides.x.shape()};
   export_onnx(real_vfs(), network, {1, kSide, kSide, 3}, {}, question.model);
-  write_file_atomically(real_vfs(), question.batch, {static_cast<const char*>(sides.x.raw()), sides.x.bytes()});
   OnnxSide side{name, {}, 0};
   std::vector<std::unique_ptr<OnnxRival>> swept;
   std::vector<double> medians;
@@ -212,8 +252,9 @@ void set_onnx(Value& row, const OnnxSide& side, std::span<const Samples> samples
 
 // The forward, the C interface, then every way of each side of ONNX Runtime.
 std::vector<Samples> time_sides(Sides& sides, const std::vector<OnnxSide>& onnx, std::int64_t rounds) {
-  std::vector<SelfTimed> timed_sides{[&](std::int64_t count) { return repeat(count, [&] { return sides.forward(); }); },
-                                     [&](std::int64_t count) { return repeat(count, [&] { return sides.call(); }); }};
+  std::vector<SelfTimed> timed_sides{
+      [&](std::int64_t count) { return repeat(count, [&] { (*sides.network)(Var(sides.x), Context{}); }); },
+      [&](std::int64_t count) { return sides.outlet.run(count); }};
   for (const OnnxSide& side : onnx) {
     for (const auto& way : side.ways) timed_sides.emplace_back([&way](std::int64_t count) { return way->run(count); });
   }
@@ -241,9 +282,11 @@ void measure_case(const NamedNetwork& of, std::int64_t batch, const Options& opt
   const NoGrad no_grad;
   const DecisionScope decisions({.known = decisions_of(use)});
   const ConstantWeights constant;
-  Sides sides{for_inference(*network.ours), Outlet(file, options.common.threads), Tensor::empty({batch, kSide, kSide, 3}),
-              std::vector<float>(static_cast<std::size_t>(batch * kClasses))};
-  fill_normal(sides.x, RngStream(1, "bench", "images"), 0, 1);
+  const Tensor x = Tensor::empty({batch, kSide, kSide, 3});
+  fill_normal(x, RngStream(1, "bench", "images"), 0, 1);
+  const std::string images = folder.path() / kImages;
+  write_file_atomically(real_vfs(), images, {static_cast<const char*>(x.raw()), x.bytes()});
+  Sides sides{for_inference(*network.ours), {file, images, batch, options.common.threads}, x, {}};
   Value row = Value::map();
   row.set("network", of.name);
   row.set("batch", batch);
@@ -277,8 +320,11 @@ int run_program(const std::vector<std::string_view>& words) {
   Arguments arguments("outlet_bench", "times networks behind the C interface against their forward and ONNX Runtime");
   add_common(arguments, options.common);
   arguments.text("--network", options.network, "resnet18, mobilenet_v1, \"resnet18, tucker2\", \"mobilenet_v1, sparse\" or all")
-      .text("--python", options.python, "interpreter that has onnxruntime; without one it takes no part");
-  return run_benchmark(arguments, words, [&] { measure(options); });
+      .text("--python", options.python, "interpreter that has onnxruntime; without one it takes no part")
+      .text("--serve", options.serve, "for the program itself: the network that answers, line by line")
+      .text("--images", options.images, "with --serve: what is answered, f32")
+      .count("--batch", options.batch, "with --serve: images in that file");
+  return run_benchmark(arguments, words, [&] { options.serve.empty() ? measure(options) : serve(options); });
 }
 
 }  // namespace
