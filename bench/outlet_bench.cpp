@@ -54,7 +54,7 @@ struct Options {
   CommonOptions common{.rounds = 15, .results = TESSERA_BENCH_DIR "/results/outlet_bench.jsonl"};
   std::string network = "all";
   std::string python;  // that has ONNX Runtime; without one it takes no part
-  // Of the process that is the C interface's side: its network, and the batch as f32 in a file, element by element.
+  // Of the process that is the C interface's side: its network, and a file of the batch, f32.
   std::string serve;
   std::string images;
   std::int64_t batch = 1;
@@ -322,9 +322,14 @@ int run_program(const std::vector<std::string_view>& words) {
   arguments.text("--network", options.network, "resnet18, mobilenet_v1, \"resnet18, tucker2\", \"mobilenet_v1, sparse\" or all")
       .text("--python", options.python, "interpreter that has onnxruntime; without one it takes no part")
       .text("--serve", options.serve, "for the program itself: the network that answers, line by line")
-      .text("--images", options.images, "with --serve: what is answered, f32")
+      .text("--images", options.images, "with --serve: file of the batch, f32")
       .count("--batch", options.batch, "with --serve: images in that file");
-  return run_benchmark(arguments, words, [&] { options.serve.empty() ? measure(options) : serve(options); });
+  return run_benchmark(arguments, words, [&] {
+    if (!options.serve.empty()) return serve(options);
+    constexpr std::array<std::string_view, 2> kOfServe{"--images", "--batch"};
+    arguments.refuse(kOfServe, "without --serve");
+    measure(options);
+  });
 }
 
 }  // namespace

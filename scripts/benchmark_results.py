@@ -74,7 +74,9 @@ def counted(ratio):
 def sides(line):
     """(what it is called, its times) of each side that a line names."""
     for key, value in line.value.items():
-        times = value if key.endswith("_ms") else value.get("ms") if isinstance(value, dict) else None
+        if not isinstance(value, dict):
+            continue
+        times = value if key.endswith("_ms") or "rounds" in value or "alone" in value else value.get("ms")
         if isinstance(times, dict) and "median" in times:
             yield key.removesuffix("_ms").replace("_", " ").replace("torch", "PyTorch"), times
 

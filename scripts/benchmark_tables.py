@@ -234,7 +234,7 @@ def outlet_tables(lines):
             "Load is of the file that `tessera export` writes. " + conditions(lines, "outlet_bench"))
     head = ["network", "batch", "forward ms", "C interface ms", "forward / C interface", "target", "ONNX Runtime, dense",
             "ONNX Runtime, chains", "load ms"]
-    return [Table("C interface", lines, paragraph(text) + table(head, rows))]
+    return [Table("C interface", lines, paragraph(text) + table(head, rows) + beside_alone(lines, outlet_case))]
 
 
 TABLES = {"train_bench": train_tables, "infer_bench": infer_tables, "decode_bench": decode_tables, "op_bench": op_tables,

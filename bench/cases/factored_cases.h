@@ -62,8 +62,7 @@ struct LayerPair {
   Tensor x;  // f32
   DType compute = DType::f32;  // of both layers; what oneDNN is called for directly stays f32
   std::function<std::vector<Part>(Phase)> parts = {};  // steps of the compressed layer, made where the sides are
-  std::function<Part(Phase)> beside =
-      {};  // a library's calls for as many multiply-adds as the compressed layer has; may be unset
+  std::function<Part(Phase)> beside = {};  // a library's calls for as many multiply-adds; may be unset
 };
 
 // oneDNN's fastest calls for a convolution and for a product of that shape: in training the forward and both gradients. The

@@ -23,9 +23,12 @@ class OutletTable(TablesCase):
         self.assertNotIn("9.50", text)
 
     def test_a_run_without_onnx_runtime_does_not_name_it(self):
-        self.results("outlet_bench", outlet("resnet18", 1, 0.99))
+        rounds = summary(10.0) | {"rounds": [9.0, 10.0, 11.0], "alone": 5.0}
+        self.results("outlet_bench", outlet("resnet18", 1, 0.99, c_interface=rounds))
         self.written()
         self.assertNotIn("runs the export of the dense network", self.prose())
+        self.assertNotIn("before lines kept their rounds", self.prose())
+        self.assertIn("resnet18, batch 1: c interface 2.00.", self.prose())
 
     def test_rows_of_outlet_are_compared_by_network_and_batch(self):
         lines = [outlet("resnet18", 1, 0.99), outlet("resnet18", 32, 1.0)]

@@ -10,12 +10,14 @@ import fcntl
 import json
 import os
 import pathlib
+import select
 import subprocess
 import sys
 
 KEYS = {"Tab": {"key": "Tab", "code": "Tab", "windowsVirtualKeyCode": 9},
         "Enter": {"key": "Enter", "code": "Enter", "windowsVirtualKeyCode": 13, "text": "\r"},
         "Space": {"key": " ", "code": "Space", "windowsVirtualKeyCode": 32, "text": " "}}
+PATIENCE = 60  # seconds
 SAID = {"Runtime.consoleAPICalled", "Runtime.exceptionThrown", "Log.entryAdded"}
 
 
@@ -42,6 +44,8 @@ class Chromium:
 
     def message(self):
         while b"\0" not in self.read:
+            if not select.select([self.answers], [], [], PATIENCE)[0]:
+                raise RuntimeError(f"Chromium has said nothing for {PATIENCE} seconds")
             piece = os.read(self.answers, 1 << 16)
             if not piece:
                 raise RuntimeError("Chromium has ended")
@@ -69,12 +73,19 @@ class Chromium:
             self.events.append(self.message())
 
     def value_of(self, expression):
-        return self.ask("Runtime.evaluate", expression=expression, returnByValue=True)["result"].get("value")
+        answer = self.ask("Runtime.evaluate", expression=expression, returnByValue=True)
+        if "exceptionDetails" in answer:
+            raise RuntimeError(f"{expression}: {answer['exceptionDetails']}")
+        return answer["result"].get("value")
 
     def end(self):
         os.close(self.to)  # it ends with the pipe
         os.close(self.answers)
-        self.process.wait()
+        try:
+            self.process.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
 
 
 def press(browser, page, expression, selector, keys):

@@ -57,7 +57,8 @@ std::map<int, pid_t> processes_of(const RunningProgram& mpirun) {
 static bool has_ended(pid_t process) {
   try {
     const std::string stat = read_bytes(str("/proc/", process, "/stat"));
-    return stat.substr(stat.rfind(')') + 2, 1) == "Z";
+    const std::size_t end_of_name = stat.rfind(')');  // none where it went while this was read
+    return end_of_name == std::string::npos || stat.substr(end_of_name + 2, 1) == "Z";
   } catch (const std::runtime_error&) {
     return true;
   }

@@ -24,7 +24,7 @@ Outcome run_ranks(int ranks, const std::vector<std::string>& words, const std::v
 
 // What the processes below mpirun are: by rank, their number.
 std::map<int, pid_t> processes_of(const RunningProgram& mpirun);
-// Whether the process is gone within five seconds, or waits to be told to whoever started it.
+// Whether the process is gone or a zombie within five seconds.
 bool ends_soon(pid_t process);
 
 }  // namespace tessera::testing

@@ -6,8 +6,6 @@
 #include <algorithm>
 #include <map>
 #include <set>
-#include <sstream>
-#include <thread>
 
 #include "core/config/value.h"
 #include "core/support/error.h"

@@ -138,7 +138,7 @@ std::vector<std::string> network_seeds() {
   sparse.add_child("conv", SparseConv2d::of(with_mask(conv)));
   sparse.add_child("flatten", std::make_unique<Flatten>());
   sparse.add_child("fc", SparseLinear::of(with_mask(linear)));
-  add_file(sparse, {1, 3, 3, 2});  // whose tree alone has no masks
+  add_file(sparse, {1, 3, 3, 2});  // its masks are in the file, so the tree alone is no seed
   return seeds;
 }
 

@@ -2,10 +2,12 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <span>
 #include <utility>
 
 #include "core/cpu/sparse/between.h"
+#include "core/support/error.h"
 
 namespace tessera::cpu::sparse {
 namespace {
@@ -38,6 +40,9 @@ std::vector<std::int64_t> equal_shares(std::int64_t rows, const WeightOf& weight
 class Builder {
  public:
   Builder(std::int64_t rows, std::int64_t columns, std::int64_t blocks) {
+    constexpr std::int64_t kMostColumns = std::numeric_limits<std::int32_t>::max() / kPanel;
+    TESSERA_CHECK(columns <= kMostColumns, ShapeError, "sparse product: rows of ", columns,
+                  " weights are too long; needs at most ", kMostColumns);
     plan_.rows = rows, plan_.columns = columns, plan_.blocks = blocks;
   }
 

@@ -23,7 +23,7 @@ struct StripWalk {
 
 // Pieces of a single row, one after another, at N vectors of positions. Each position has two sums, of elements in turns: one
 // would wait for the multiply-add before. Weights are loaded four at a time, because loads bound the product: each multiply-add
-// has one of x.
+// loads a vector of x.
 template <int W, int N, class Walk>
 void add_single_rows(const Lists& lists, const float* weights, const float* x, const Walk& walk, float* y) {
   for (const Piece *piece = lists.pieces, *const end = piece + lists.count; piece != end; ++piece) {

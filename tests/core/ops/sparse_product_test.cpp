@@ -72,6 +72,10 @@ TEST(SparseProduct, ChoicesAreMadeForEachPassAndBatchAndReplayed) {
   for (auto& [key, taken] : chosen) taken = taken == "sparse" ? "dense" : "sparse";
   const DecisionScope scope({.measure = true, .known = chosen});
   step(64);
+  std::size_t replayed = 0;
+  for (const std::string& key : scope.log().replayed)
+    replayed += key.starts_with("sparse.") && key.find(" n64 ") != std::string::npos;
+  EXPECT_EQ(replayed, 3u);
   for (const std::string& key : scope.log().measured) EXPECT_FALSE(key.starts_with("sparse.")) << key;
 }
 

@@ -224,8 +224,13 @@ HtmlTable to_table(const ResultTable& results, const std::string& id) {
 
 HtmlTable settings_table(const ResultTable& results, const std::string& id) {
   HtmlTable table{.id = id, .caption = str("Settings of ", results.name)};
-  table.columns = {
-      {"arm"}, {"tuned to"}, {"compared with"}, {"seeds"}, {"stages"}, {"steps of a seed", true}, {"seconds of training", true}};
+  table.columns = {{"arm"},
+                   {"tuned to"},
+                   {"compared with"},
+                   {"seeds"},
+                   {"stages"},
+                   {"steps, first seed", true},
+                   {"seconds of training, first seed", true}};
   for (const ResultRow& row : results.rows) {
     if (row.seed_list.empty()) continue;
     const auto or_dash = [](const std::string& text) { return HtmlCell{text.empty() ? "-" : text}; };

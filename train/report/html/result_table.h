@@ -39,7 +39,7 @@ struct ResultRow {
 struct ResultMachine {
   std::string commit;  // of the program; empty where the file does not tell it
   std::string processor;
-  std::int64_t threads = 0;  // 0 on a GPU
+  std::int64_t threads = 0;
   std::int64_t results = 0;  // cells of a reproduced table, else rows
 };
 
