@@ -35,8 +35,9 @@ int report(const ReportArguments& arguments) {
   check_output("--output", arguments.output);
   check_no_input("--output", arguments.output, arguments.sources);
   PageOptions options{.command = command_of(arguments)};
+  SavedNetworks known;
   for (;;) {
-    const ReportSources sources = read_report_sources(real_vfs(), arguments.sources);
+    const ReportSources sources = read_report_sources(real_vfs(), arguments.sources, &known);
     const bool again = arguments.watch && sources.open();
     options.reload_seconds = again ? kWatchSeconds : 0;
     const std::string page = report_page(sources, options);

@@ -64,7 +64,8 @@ class RanksKill : public ::testing::Test {
       }
     }
     if (goes_on && death == Death::of_one_that_stops && !program.ends_within(std::chrono::seconds(60))) {
-      // It had done its part: the other one waits for it to leave, and nobody watches over that any more.
+      // All is saved then: MPI_Finalize waits for it, which no heartbeat watches over.
+      EXPECT_NE(read_bytes(run_in(runs) + "/status.json").find("\"finished\""), std::string::npos);
       for (const auto& [rank, process] : processes) kill(process, SIGCONT);
     }
     const Outcome outcome = program.finish();

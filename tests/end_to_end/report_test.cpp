@@ -11,9 +11,12 @@
 #include "tests/end_to_end/reported_run.h"
 #include "tests/end_to_end/small_text.h"
 #include "tests/support/python.h"
+#include "train/report/html/run_files.h"
 
 namespace tessera::testing {
 namespace {
+
+const std::string kTable = std::string(TESSERA_PAGES) + "/../../configs/tables/results/admm_resnet8.json";
 
 namespace fs = std::filesystem;
 
@@ -98,6 +101,23 @@ TEST_F(Report, DamagedMasksAreLeftOutWithAWarning) {
   checked();
 }
 
+// A page that is made again and again reads the weights of a stage that is done once.
+TEST_F(Report, NetworksOfStagesThatAreDoneAreReadOnce) {
+  const std::string changed = copy_of_run("once");
+  SavedNetworks known;
+  const auto last_layers = [&](SavedNetworks* networks) {
+    return read_report_run(real_vfs(), changed, networks).networks.back().layers.size();
+  };
+  const std::size_t layers = last_layers(&known);
+  EXPECT_GT(layers, 0u);
+  const std::string weights = newest_checkpoint(changed) + "/model.safetensors";
+  std::string bytes = read_bytes(weights);
+  bytes.back() ^= 1;
+  write_bytes(weights, bytes);
+  EXPECT_EQ(last_layers(&known), layers);
+  EXPECT_EQ(last_layers(nullptr), 0u);
+}
+
 TEST_F(Report, RunsLieOverEachOtherAndNoTextOfTheirsIsMarkup) {
   const std::string other = copy_of_run("b<script>alert(1)&");
   const std::string text = page({run(), other});
@@ -109,7 +129,7 @@ TEST_F(Report, RunsLieOverEachOtherAndNoTextOfTheirsIsMarkup) {
 }
 
 TEST_F(Report, ATableOfReproduceIsAPageToo) {
-  const std::string text = page({std::string(TESSERA_PAGES) + "/../../configs/tables/results/admm_resnet8.json"});
+  const std::string text = page({kTable});
   const Value counts = checked();
   EXPECT_EQ(counts.at("section").as_int(), 4) << "at a glance, quality against time, settings and environment, commands";
   EXPECT_EQ(counts.at("table").as_int(), 3) << "results, settings, environment";
@@ -121,8 +141,7 @@ TEST_F(Report, ATableOfReproduceIsAPageToo) {
   expect_in(text, "<caption>Settings of admm_resnet8</caption>");
   expect_in(text, "<td>optimizer.lr 0.1</td><td>dense</td><td>1, 2, 3</td><td>pretrain, dense, factored, tuned</td>");
   expect_in(text, "<caption>Environment of admm_resnet8</caption>");
-  const Value root =
-      parse_json(read_bytes(std::string(TESSERA_PAGES) + "/../../configs/tables/results/admm_resnet8.json"), "json");
+  const Value root = parse_json(read_bytes(kTable), "json");
   const Value& cell = root.at("rows").as_list().front().at("cells").as_list().front();
   const std::int64_t threads = cell.at("threads").as_int();
   expect_in(text, str("<th scope=\"row\">", cell.at("processor").as_string(), "</th><td class=\"number\" data-sort=\"", threads,
@@ -132,7 +151,7 @@ TEST_F(Report, ATableOfReproduceIsAPageToo) {
 
 // What is above tells of one that tuned, this of one that did not, from a program that wrote no command.
 TEST_F(Report, ATableWithoutACommandShowsNone) {
-  Value root = parse_json(read_bytes(std::string(TESSERA_PAGES) + "/../../configs/tables/results/admm_resnet8.json"), "json");
+  Value root = parse_json(read_bytes(kTable), "json");
   ASSERT_TRUE(root.erase("command"));
   ASSERT_TRUE(root.erase("tune"));
   write_bytes(*folder_ / "older.json", to_json(root));

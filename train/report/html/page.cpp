@@ -51,7 +51,7 @@ std::string head(const std::string& title, int reload_seconds) {
 
 bool ReportSources::open() const { return std::ranges::any_of(runs, &ReportRun::open); }
 
-ReportSources read_report_sources(Vfs& vfs, std::span<const std::string> paths) {
+ReportSources read_report_sources(Vfs& vfs, std::span<const std::string> paths, SavedNetworks* known) {
   ReportSources sources;
   for (const std::string& path : paths) {
     TESSERA_CHECK(vfs.exists(path), ConfigError, "report: there is no ", path, "; give run folders and JSON tables");
@@ -60,7 +60,7 @@ ReportSources read_report_sources(Vfs& vfs, std::span<const std::string> paths) 
                     " are the same; give it once");
     }
     if (std::filesystem::is_directory(path)) {
-      sources.runs.push_back(read_report_run(vfs, path));
+      sources.runs.push_back(read_report_run(vfs, path, known));
     } else {
       sources.tables.push_back(read_result_table(vfs, path));
     }

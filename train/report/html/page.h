@@ -18,7 +18,7 @@ struct ReportSources {
 };
 
 // Of each path a run, where it is a folder, or a table. Throws as read_report_run() and read_result_table() do.
-ReportSources read_report_sources(Vfs& vfs, std::span<const std::string> paths);
+ReportSources read_report_sources(Vfs& vfs, std::span<const std::string> paths, SavedNetworks* known = nullptr);
 
 struct PageOptions {
   std::string command;  // that makes the page

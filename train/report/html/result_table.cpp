@@ -12,12 +12,14 @@
 namespace tessera {
 namespace {
 
-template <class Number>
-std::optional<Number> optional_at(const Value& map, std::string_view key) {
+template <class T>
+std::optional<T> optional_at(const Value& map, std::string_view key) {
   const Value* const value = map.find(key);
   if (value == nullptr || value->is_null()) return std::nullopt;
-  if constexpr (std::is_same_v<Number, double>) {
+  if constexpr (std::is_same_v<T, double>) {
     return value->as_double();
+  } else if constexpr (std::is_same_v<T, std::string>) {
+    return value->as_string();
   } else {
     return value->as_int();
   }
@@ -58,13 +60,9 @@ void add_value(ResultTable& table, ResultRow& row, const Value& value) {
   row.deviation = optional_at<double>(value, str(metric->column, "_sd"));
 }
 
-std::string text_at(const Value& map, std::string_view key) {
-  const Value* const value = map.find(key);
-  return value == nullptr ? std::string() : value->as_string();
-}
-
 void add_machine(ResultTable& table, const Value& result) {
-  const ResultMachine made{text_at(result, "commit"), result.at("processor").as_string(), result.at("threads").as_int()};
+  const ResultMachine made{optional_at<std::string>(result, "commit").value_or(""), result.at("processor").as_string(),
+                           result.at("threads").as_int()};
   const auto same = [&](const ResultMachine& each) {
     return each.commit == made.commit && each.processor == made.processor && each.threads == made.threads;
   };
@@ -85,7 +83,7 @@ void add_settings(ResultTable& table, ResultRow& row, const Value& value, const 
     const Value* const tune = root.find("tune");  // none in tables of older programs
     row.settings = str(tune == nullptr ? "" : tune->at("key").as_string() + ' ', shortest(*tuned));
   }
-  if (!row.baseline) row.against = value.find("against") ? value.at("against").as_string() : root.at("baseline").as_string();
+  if (!row.baseline) row.against = optional_at<std::string>(value, "against").value_or(root.at("baseline").as_string());
   const Value::List& cells = value.at("cells").as_list();
   row.seed_list = listed(cells, [](const Value& cell) { return cell.at("seed").as_int(); });
   for (const Value& cell : cells) add_machine(table, cell);
@@ -138,7 +136,7 @@ void read_head(ResultTable& table, const Value& root, bool reproduced) {
   }
   table.name = root.at("name").as_string();
   table.timed_on = root.at("timed_on").as_string();
-  table.command = text_at(root, "command");
+  table.command = optional_at<std::string>(root, "command").value_or("");
   for (const Value& answer : root.at("answers").as_list()) table.answers.push_back(answer.at("answer").as_string());
 }
 

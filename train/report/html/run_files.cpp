@@ -97,7 +97,7 @@ SavedNetwork network_of(Vfs& vfs, const SavedPoint& point, const RunHistory& his
   return network;
 }
 
-void read_checkpoints(Vfs& vfs, const RunFolder& folder, ReportRun& run) {
+void read_checkpoints(Vfs& vfs, const RunFolder& folder, ReportRun& run, SavedNetworks& known) {
   const std::vector<SavedPoint> points = saved_points(vfs, folder);
   if (points.empty()) return;
   try {
@@ -109,7 +109,10 @@ void read_checkpoints(Vfs& vfs, const RunFolder& folder, ReportRun& run) {
     const bool newest = &point == &points.back();
     if (!point.position.stage_done && !newest) continue;
     try {
-      SavedNetwork network = network_of(vfs, point, run.history);
+      const std::string place = point.folder.string();
+      const auto found = known.find(place);
+      SavedNetwork network = found != known.end() ? found->second : network_of(vfs, point, run.history);
+      if (point.position.stage_done) known.emplace(place, network);
       // A later revision of a step takes the place of the one before.
       const bool again = !run.networks.empty() && run.networks.back().stage == network.stage;
       if (again) run.networks.pop_back();
@@ -182,7 +185,7 @@ RunNumbers read_run_numbers(Vfs& vfs, const RunFolder& folder) {
   return numbers;
 }
 
-ReportRun read_report_run(Vfs& vfs, const std::string& path) {
+ReportRun read_report_run(Vfs& vfs, const std::string& path, SavedNetworks* known) {
   const RunFolder folder = RunFolder::open(vfs, path);
   const ExperimentConfig config = settings_of(folder, {}, {}, "report");
   const std::span<const Metric> metrics = task_of(config.data).metrics();
@@ -196,7 +199,8 @@ ReportRun read_report_run(Vfs& vfs, const std::string& path) {
   RunNumbers numbers = read_run_numbers(vfs, folder);
   run.series = std::move(numbers.series);
   run.stages = std::move(numbers.stages);
-  read_checkpoints(vfs, folder, run);
+  SavedNetworks own;
+  read_checkpoints(vfs, folder, run, known != nullptr ? *known : own);
   add_stages_of_history(run);
   read_layers(vfs, folder, run);
   read_status(vfs, folder, run);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -45,6 +46,9 @@ struct SavedNetwork {
   std::vector<LayerState> layers{};  // masks count only at a stage's end; none where its weights are damaged
 };
 
+// Networks of stages that are done, by the folders of their checkpoints, which do not change any more.
+using SavedNetworks = std::map<std::string, SavedNetwork>;
+
 // A line of layers.csv; docs/report.md says what its columns mean.
 struct LayerLine {
   std::string stage, path, format, ranks, phase, decision, reason;
@@ -79,6 +83,7 @@ struct ReportRun {
 };
 
 // Throws ConfigError on a folder that is no run's, IoError naming file and line on one that is missing or damaged.
-ReportRun read_report_run(Vfs& vfs, const std::string& path);
+// `known`: networks that an earlier call has read, to which this one adds; null where a run is read once.
+ReportRun read_report_run(Vfs& vfs, const std::string& path, SavedNetworks* known = nullptr);
 
 }  // namespace tessera
