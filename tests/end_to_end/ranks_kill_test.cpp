@@ -27,7 +27,8 @@ constexpr int kKills = 20;
 class RanksKill : public ::testing::Test {
  protected:
   void SetUp() override {
-    write_bytes(folder_ / "small.yaml", changed(small_experiment_of_ranks(), "dense, train: 2e", "dense, train: 8e"));
+    const std::string longer = changed(small_experiment_of_ranks(), "dense, train: 2e", "dense, train: 20e");
+    write_bytes(folder_ / "small.yaml", changed(longer, "every: 4s", "every: 1s"));  // a save takes less than a millisecond
   }
   std::vector<std::string> train(const std::string& runs, const std::vector<std::string>& more = {}) const {
     return joined({"train", folder_ / "small.yaml", "--runs", folder_ / runs}, more);
