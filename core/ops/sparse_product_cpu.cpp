@@ -44,7 +44,8 @@ void by_choice(Conv2dPass pass, const Conv2dGeometry& g, const SparseWeight& wei
   const bool constant = ConstantWeights::current() != nullptr;
   const auto run = [&](std::size_t i) { (i == 0) == sparse_first ? sparse() : dense(); };
   const bool few = g.n * g.oh * g.ow <= sparse::kFewVectors;
-  if (!decisions_active() || g.flops() < (few ? kLeastRowFlopsToMeasure : kLeastFlopsToMeasure)) return run(0);
+  const bool small = g.flops() < (few ? kLeastRowFlopsToMeasure : kLeastFlopsToMeasure);
+  if (!decisions_active() || (small && !choice_is_forced())) return run(0);
   thread_local PlanCache<std::size_t> cache;
   std::vector<std::int64_t> key = SparseCall{pass, g, weight, dtype, relu}.cache_key();
   key.push_back(omp_get_max_threads());

@@ -1,6 +1,9 @@
 // Sparse layers with the masks of every pattern against the dense layer whose weight has the same mask.
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+
 #include "compress/patterns/builtin.h"
 #include "compress/prune/scores.h"
 #include "core/device/decisions.h"
@@ -72,6 +75,11 @@ TEST(SparseLayersOfPatterns, EqualTheMaskedDenseLayerForwardAndBothGradients) {
           }
         }
       }
+    }
+    const std::set<std::string>& chosen = scope.log().forced;  // what was left to another way is not among them
+    for (const char* const product : {"sparse.forward linear ", "sparse.forward conv2d "}) {
+      const auto of_product = [&](const std::string& key) { return key.starts_with(product); };
+      EXPECT_GE(std::count_if(chosen.begin(), chosen.end(), of_product), 10) << way << ' ' << product;
     }
   }
 }
