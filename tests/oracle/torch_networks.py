@@ -4,6 +4,7 @@ torch_networks.py resnet18 DIR       writes DIR/w.safetensors, torchvision's Res
                                      classes, num_batches_tracked included), DIR/x.safetensors (x, NHWC) and DIR/y.safetensors
 torch_networks.py exported DIR       loads the export in DIR through examples/python/load_tessera.py, runs DIR/x.safetensors and
                                      writes DIR/y.safetensors
+torch_networks.py masked DIR         the same for an export that has masks
 torch_networks.py torchvision DIR    the same through torchvision's own ResNet-18 class
 """
 import json
@@ -58,8 +59,9 @@ def main():
         model = random_resnet18(7)
         write_safetensors(folder / "w.safetensors", model.state_dict())
         write_safetensors(folder / "x.safetensors", {"x": torch.randn(2, 64, 64, 3)})
-    elif kind == "exported":
+    elif kind in ("exported", "masked"):
         model = load_tessera.load(folder)
+        assert bool(model.masks) == (kind == "masked"), f"{len(model.masks)} masks"
         weights = model.state_dict()
         for name, mask in model.masks.items():
             assert not weights[name][~mask].any(), f"{name}: what the mask leaves out is not zero"

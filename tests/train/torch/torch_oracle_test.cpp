@@ -167,7 +167,7 @@ TEST_F(TorchOracle, ASparseNetworkIsExportedWithItsMasks) {
   prune_to_target(tessera::read<PruneConfig>(parse_json(R"({"sparsity": {"target": 0.8}})", "test")), *model);
   SparsifyPass pass(tessera::read<SparsifyConfig>(parse_json(R"({"layers": "layer[12].*"})", "test")));
   ASSERT_EQ(run_pass(model, pass, input).layers.size(), 4u) << "of the blocks; those of layer3 keep their masks";
-  expect_same_logits_exported(*model, input);
+  expect_same_logits_exported(*model, input, "masked");
 }
 
 TEST_F(TorchOracle, SparseFactorsAreExportedAsTheFactoredLayerIs) {
@@ -186,7 +186,7 @@ TEST_F(TorchOracle, SparseFactorsAreExportedAsTheFactoredLayerIs) {
   SparsifyPass pass(tessera::read<SparsifyConfig>(parse_json(R"({"layers": ["layer1.0.conv1", "layer2.0.conv2"]})", "test")));
   run_pass(model, pass, input);
   ASSERT_EQ(find_module(*model, "layer2.0.conv2.4").kind(), "sparse_conv2d");
-  expect_same_logits_exported(*model, input);
+  expect_same_logits_exported(*model, input, "masked");
 }
 
 std::unique_ptr<Module> with_pruned_channels(const ModelConfig& config, const Shape& input) {
@@ -205,7 +205,7 @@ void shrink(std::unique_ptr<Module>& model, const Shape& input) {
 TEST_F(TorchOracle, PrunedChannelsAreExportedWithTheMasksOfTheirNorms) {
   const Shape input{2, 32, 32, 3};
   const auto model = with_pruned_channels(named_model("resnet8", 5), input);
-  expect_same_logits_exported(*model, input);
+  expect_same_logits_exported(*model, input, "masked");
 }
 
 TEST_F(TorchOracle, AShrunkResNetIsExportedAsItIs) {
