@@ -28,7 +28,8 @@ class RanksKill : public ::testing::Test {
  protected:
   void SetUp() override {
     const std::string longer = changed(small_experiment_of_ranks(), "dense, train: 2e", "dense, train: 20e");
-    write_bytes(folder_ / "small.yaml", changed(longer, "every: 4s", "every: 1s"));  // a save takes less than a millisecond
+    // A save takes less than a millisecond where folders lie in memory; of many a kill meets one.
+    write_bytes(folder_ / "small.yaml", changed(longer, "every: 4s", "every: 1s"));
   }
   std::vector<std::string> train(const std::string& runs, const std::vector<std::string>& more = {}) const {
     return joined({"train", folder_ / "small.yaml", "--runs", folder_ / runs}, more);

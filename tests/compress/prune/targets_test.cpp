@@ -184,7 +184,7 @@ TEST_F(Pruning, ErkKeepsByTheShapes) {
     SCOPED_TRACE(sparsity);
     const std::vector<Budget> parts = budgets("erk", all, sparsity);
     std::int64_t elements = 0;
-    double left = 0, sums = 0;  // elements that are kept in the weights that are not full, and the sums of these weights' sizes
+    double left = 0, sums = 0;  // of the weights that do not keep all: elements kept, sizes
     std::vector<double> sum_of(all.size());
     for (std::size_t i = 0; i < all.size(); ++i) {
       for (const std::int64_t size : all[i].parameter->value().shape()) sum_of[i] += static_cast<double>(size);
