@@ -49,8 +49,12 @@ class RanksKill : public ::testing::Test {
   bool ends(const std::vector<std::string>& words, const std::string& runs, Death death, Milliseconds wait) {
     RunningProgram program(started(2, words), kRanksEnvironment);
     if (!program.wait_for(words.front() == "resume" ? "resuming at stage" : "run folder: ")) {
-      EXPECT_EQ(program.finish().exit_code, 0);
+      const Outcome outcome = program.finish();
+      EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
       return true;
+    }
+    // A folder without this file is not a run yet, and cannot be resumed.
+    while (!std::filesystem::exists(run_in(runs) + "/config.resolved.yaml") && !program.ends_within(Milliseconds(1))) {
     }
     const std::map<int, pid_t> processes = processes_of(program);
     bool goes_on = !program.ends_within(wait) && processes.size() == 2;
@@ -65,7 +69,7 @@ class RanksKill : public ::testing::Test {
         if (rank == one || death == Death::of_both) kill(process, signal);
       }
     }
-    if (goes_on && death == Death::of_one_that_stops && !program.ends_within(std::chrono::seconds(60))) {
+    if (goes_on && death == Death::of_one_that_stops && !program.ends_within(std::chrono::seconds(20))) {
       // All is saved then: MPI_Finalize waits for it, which no heartbeat watches over.
       EXPECT_NE(read_bytes(run_in(runs) + "/status.json").find("\"finished\""), std::string::npos);
       for (const auto& [rank, process] : processes) kill(process, SIGCONT);
