@@ -4,10 +4,13 @@
 
 #include <cmath>
 #include <functional>
+#include <map>
 #include <set>
 
 #include "compress/formats/sparse_layer.h"
 #include "compress/pass_runner.h"
+#include "compress/patterns/builtin.h"
+#include "compress/prune/scores.h"
 #include "core/autograd/backward.h"
 #include "core/config/read.h"
 #include "core/device/decisions.h"
@@ -26,6 +29,7 @@
 #include "layers/svd_linear.h"
 #include "layers/tucker2_conv2d.h"
 #include "tests/core/linalg/linalg_support.h"
+#include "tests/layers/sparse_reference.h"
 #include "tests/support/message_of.h"
 #include "tests/support/relative_error.h"
 
@@ -168,10 +172,28 @@ std::vector<Factored> factored_layers() {
            {sparse, dense, dense, sparse}}};
 }
 
+// What makes the masks of a layer's factors.
+struct Masking {
+  const char* name;
+  PatternConfig pattern;
+};
+
+// Every pattern, in sizes that fit the small factors.
+const std::vector<Masking>& maskings() {
+  static const std::vector<Masking> all{{"unstructured", {}},
+                                        {"block", {.pattern = "block", .block = Extent{2, 2}}},
+                                        {"n_m", {.pattern = "n_m", .n_m = "1:2"}},
+                                        {"tile", {.pattern = "tile", .group = 3}},
+                                        {"tile_element", {.pattern = "tile_element", .group = 3, .extra = 0.2}},
+                                        {"channel", {.pattern = "channel"}}};
+  return all;
+}
+
 class SparseFactors : public ::testing::TestWithParam<Factored> {
  protected:
-  // Values away from the initial ones, a part of which is masked.
-  static std::unique_ptr<Module> made() {
+  // Values away from the initial ones, a part of which is masked: every second, or a third of the pattern, of the factors that
+  // can have it.
+  static std::unique_ptr<Module> made(const PatternConfig* config = nullptr) {
     std::unique_ptr<Module> layer = GetParam().make();
     std::uint64_t seed = 1;
     for (const NamedParameter& named : named_parameters(*layer)) {
@@ -184,31 +206,72 @@ class SparseFactors : public ::testing::TestWithParam<Factored> {
         value = 0.5F + std::abs(value);
       }
     }
-    for (const char* name : GetParam().masked) mask_half(*layer, name);
+    for (const char* name : GetParam().masked) {
+      if (config == nullptr) {
+        mask_half(*layer, name);
+      } else {
+        mask_by(*make_pattern(*config), layer->parameter(name));
+      }
+    }
     return layer;
+  }
+  static void mask_by(const Pattern& pattern, Parameter& factor) {
+    const Tensor scores = magnitudes(factor.value());
+    if (!pattern.why_not(scores.shape()).empty()) return;
+    factor.set_mask(pattern.project({&scores, 1}, (scores.numel() + 2) / 3).front());
+  }
+
+  struct Result {
+    Tensor y, grad_x;
+    std::map<std::vector<double>, std::vector<double>> grads;  // by a parameter's values, those of a mask by what it keeps
+  };
+  static Result run(Module& layer, bool training) {
+    const Var input(random_tensor(GetParam().input, DType::f32, 50), true);
+    const Var y = layer(input, {.training = training});
+    backward(y, random_tensor(y.shape(), DType::f32, 51));
+    Result result{.y = y.value(), .grad_x = input.grad(), .grads = {}};
+    for (const NamedParameter& named : named_parameters(layer)) {
+      const Parameter& parameter = *named.parameter;
+      result.grads[kept(parameter.value(), parameter.mask())] = kept(parameter.grad(), parameter.mask());
+    }
+    return result;
   }
 };
 
-// In evaluation and in training, where norms are of the batch's statistics; with the gradient that x gets.
+// In evaluation and in training, where norms are of the batch's statistics; by sparse kernels and by dense ones.
 TEST_P(SparseFactors, AnswerWhatTheFactoredLayerDoes) {
-  for (const bool training : {false, true}) {
-    const std::unique_ptr<Module> before = made();
-    ASSERT_EQ(why_not_sparse(*before), "");
-    const std::unique_ptr<Module> after = sparse_layer(*before);
-    EXPECT_EQ(after->output_shape(GetParam().input), before->output_shape(GetParam().input));
-    const Tensor x = random_tensor(GetParam().input, DType::f32, 50);
-    const auto run = [&](Module& layer) {
-      const Var input(x, true);
-      const Var y = layer(input, {.training = training});
-      backward(y, random_tensor(y.shape(), DType::f32, 51));
-      return std::pair{y.value(), input.grad()};
-    };
-    const auto [y, grad] = run(*after);
-    const auto [y_before, grad_before] = run(*before);
-    EXPECT_LE(relative_error(y, y_before), 1e-5) << "training " << training;
-    EXPECT_LE(relative_error(grad, grad_before), 1e-5) << "training " << training;
-    for (const NamedParameter& named : named_parameters(*after)) EXPECT_TRUE(named.parameter->grad().defined()) << named.path;
+  std::size_t taken = 0;
+  for (const char* way : {"sparse", "dense"}) {
+    for (const Masking& masking : maskings()) {
+      const std::unique_ptr<Module> before = made(&masking.pattern);
+      if (!why_not_sparse(*before).empty()) continue;
+      for (const bool training : {false, true}) {
+        SCOPED_TRACE(str(way, ' ', masking.name, training ? " training" : " evaluating"));
+        const std::unique_ptr<Module> after = sparse_layer(*before);
+        EXPECT_EQ(after->output_shape(GetParam().input), before->output_shape(GetParam().input));
+        const std::unique_ptr<Module> copy = made(&masking.pattern);
+        const Result want = run(*copy, training);
+        const DecisionScope scope({.forced = way});
+        const Result found = run(*after, training);
+        EXPECT_LE(relative_error(found.y, want.y), 1e-5);
+        EXPECT_LE(relative_error(found.grad_x, want.grad_x), 1e-5);
+        std::vector<double> grads, want_grads;  // a share of the largest: that of a bias in front of a norm is zero
+        for (const auto& [of, grad] : want.grads) {
+          ASSERT_TRUE(found.grads.contains(of)) << of.size() << " values";
+          grads.insert(grads.end(), found.grads.at(of).begin(), found.grads.at(of).end());
+          want_grads.insert(want_grads.end(), grad.begin(), grad.end());
+        }
+        EXPECT_LE(relative_error(grads, want_grads), 1e-5);
+        EXPECT_EQ(found.grads.size(), want.grads.size());
+        for (const char* const pass : {"forward", "backward_input", "backward_weight"}) {
+          const auto is_one = [&](const std::string& key) { return key.starts_with(str("sparse.", pass, ' ')); };
+          EXPECT_GE(std::ranges::count_if(scope.log().forced, is_one), 1) << pass;
+        }
+        ++taken;
+      }
+    }
   }
+  EXPECT_GE(taken, 2U * 2U * 4U) << "nearly every pattern fits some factor of each layer";
 }
 
 TEST_P(SparseFactors, AreLayersOfTheirOwnInASequentialThatFilesCanHold) {

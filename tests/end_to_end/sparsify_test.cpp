@@ -65,6 +65,30 @@ TEST_F(SparsifyRuns, WhatIsNotFasterStaysDenseAndKeepsItsMask) {
   EXPECT_EQ(kept(run_in("forged")), 115);
 }
 
+// Where a clock found it slower, a layer that is kept all the same says what that costs.
+TEST_F(SparsifyRuns, WhatIsKeptThoughNotFasterSaysItsCost) {
+  train_where_nothing_is_faster({"~deterministic", "stages[1].sparsify.keep=always"});
+  const std::string run = run_in("forged");
+  expect_in(read_bytes(run + "/layers.csv"), "sparse,conv2,conv2d,sparse_conv2d,sparse,mask,kept 115,");
+  expect_in(read_bytes(run + "/layers.csv"), "0.7");
+  expect_in(read_bytes(run + "/report.md"), "0.70x (0.60-0.80)");
+  EXPECT_EQ(tensors(run).at("conv2.values").shape(), (Shape{115}));
+}
+
+// Masks that move while dense kernels train, and stand in the sparse ones.
+TEST_F(SparsifyRuns, TrainOnWithTheMasksThatRiglLeft) {
+  const std::string stages =
+      "stages=[{name: moved, train: 2e, rigl: {sparsity: 0.8, scope: layer, every: 4s}}, "
+      "{name: sparse, train: 1e, sparsify: {keep: always}}]";
+  expect_survives({"step:9", "save:12", "step:22", "sparsify:1", "step:31"}, {stages});
+  const std::string run = run_in("killed");
+  const std::vector<Value> rows = rows_of(run, "rigl");
+  ASSERT_EQ(rows.size(), 4u);
+  for (const Value& row : rows) EXPECT_GT(row.at("moved").as_int(), 0);
+  expect_in(read_bytes(run + "/layers.csv"), "sparse,conv2,conv2d,sparse_conv2d,sparse,mask,kept 115,");
+  EXPECT_EQ(tensors(run).at("conv2.values").shape(), (Shape{115}));
+}
+
 TEST_F(SparsifyRuns, WhatCannotBeIsNamedBeforeTraining) {
   const auto refused = [&](const std::vector<std::string>& change, const std::string& part) {
     expect_outcome(run_program(train("none", change)), 2, part);

@@ -13,15 +13,16 @@
 
 namespace tessera::testing {
 
-// The values of a dense gradient at the mask's elements.
-inline std::vector<double> kept_gradients(const Parameter& weight) {
-  std::vector<double> kept;
-  const std::vector<double> gradient = values(weight.grad());
-  const std::vector<std::uint8_t> mask = weight.mask().to_vector<std::uint8_t>();
-  for (std::size_t i = 0; i < mask.size(); ++i) {
-    if (mask[i] != 0) kept.push_back(gradient[i]);
+// The elements that a mask keeps, in their order; all without one.
+inline std::vector<double> kept(const Tensor& tensor, const Tensor& mask) {
+  const std::vector<double> all = values(tensor);
+  if (!mask.defined()) return all;
+  const std::vector<std::uint8_t> keeps = mask.to_vector<std::uint8_t>();
+  std::vector<double> some;
+  for (std::size_t i = 0; i < keeps.size(); ++i) {
+    if (keeps[i] != 0) some.push_back(all[i]);
   }
-  return kept;
+  return some;
 }
 
 // Forward and all gradients; both layers have a bias.
@@ -37,7 +38,8 @@ inline void expect_same_layer(Module& sparse, Module& dense, const Shape& input,
   backward(y1, grad_y);
   backward(y2, grad_y);
   EXPECT_LE(relative_error(x2.grad(), x1.grad()), tolerance);
-  EXPECT_LE(relative_error(values(sparse.parameter("values").grad()), kept_gradients(dense.parameter("weight"))), tolerance);
+  const Parameter& weight = dense.parameter("weight");
+  EXPECT_LE(relative_error(values(sparse.parameter("values").grad()), kept(weight.grad(), weight.mask())), tolerance);
   EXPECT_LE(relative_error(sparse.parameter("bias").grad(), dense.parameter("bias").grad()), tolerance);
 }
 

@@ -2,6 +2,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <bit>
+#include <cmath>
 #include <functional>
 #include <numeric>
 
@@ -11,6 +13,53 @@
 
 namespace tessera::testing {
 namespace {
+
+// A set of units, by the bits of a number.
+using Units = std::uint32_t;
+
+struct Search {
+  std::vector<Tensor> scores;
+  // Elements of unit `u`: pairs of a weight and an index in it.
+  std::vector<std::vector<std::pair<std::size_t, std::int64_t>>> units;
+
+  Masks masks_of(Units set) const {
+    Masks masks;
+    for (const Tensor& each : scores) masks.push_back(Tensor::zeros(each.shape(), DType::u8));
+    for (std::size_t u = 0; u < units.size(); ++u) {
+      if ((set >> u & 1U) == 0) continue;
+      for (const auto& [weight, i] : units[u]) masks[weight].data<std::uint8_t>()[i] = 1;
+    }
+    return masks;
+  }
+  double norm_of(std::size_t u) const {
+    double squares = 0;
+    for (const auto& [weight, i] : units[u]) squares += std::pow(static_cast<double>(scores[weight].data<float>()[i]), 2);
+    return std::sqrt(squares);
+  }
+  // Of all sets with `kept` elements at most, for which `allowed` holds, the one whose units' norms add up to most.
+  Masks best(std::int64_t kept, const std::function<bool(Units)>& allowed) const {
+    Units best = 0;
+    double most = -1;
+    for (Units set = 0; set < Units{1} << units.size(); ++set) {
+      if (!allowed(set) || std::popcount(set) * static_cast<std::int64_t>(units[0].size()) > kept) continue;
+      double sum = 0;
+      for (std::size_t u = 0; u < units.size(); ++u) sum += (set >> u & 1U) != 0 ? norm_of(u) : 0;
+      if (sum > most) most = sum, best = set;
+    }
+    return masks_of(best);
+  }
+};
+
+// The units of `pattern`, all of one size, against all sets of them.
+void expect_best_set(const PatternConfig& pattern, const Search& search, const std::function<bool(Units)>& allowed) {
+  const auto unit = static_cast<std::int64_t>(search.units.front().size());
+  for (std::int64_t kept = 2 * unit; kept <= size_of(search.scores); ++kept) {
+    const Masks want = search.best(kept, allowed), found = make_pattern(pattern)->project(search.scores, kept);
+    for (std::size_t w = 0; w < want.size(); ++w) {
+      ASSERT_EQ(found[w].to_vector<std::uint8_t>(), want[w].to_vector<std::uint8_t>()) << kept << " elements, weight " << w;
+    }
+  }
+}
 
 // No set of as many elements scores higher than that of a full sort, over several weights together.
 TEST(Unstructured, KeepsTheHighestOfAllWeights) {
@@ -52,6 +101,22 @@ TEST(Block, KeepsTheBestOfATapAndSmallerOnesAtTheEnds) {
   EXPECT_EQ(pattern->why_not({4, 2, 2, 1}), "has 1 inputs; a block takes 2");
 }
 
+// Ten blocks of 2 outputs by 3 inputs, of a linear weight and of the taps of a convolution.
+TEST(Block, NoSetOfBlocksScoresHigher) {
+  Search search{.scores = random_scores({{4, 6}, {2, 3, 1, 6}}, 3), .units = {}};
+  for (std::size_t w = 0; w < 2; ++w) {
+    const std::int64_t outputs = search.scores[w].dim(0), positions = search.scores[w].numel() / outputs;
+    for (std::int64_t o = 0; o < outputs; o += 2) {
+      for (std::int64_t k = 0; k < positions; k += 3) {
+        auto& unit = search.units.emplace_back();
+        for (std::int64_t i = 0; i < 6; ++i) unit.emplace_back(w, (o + i / 3) * positions + k + i % 3);
+      }
+    }
+  }
+  ASSERT_EQ(search.units.size(), 10U);
+  expect_best_set({.pattern = "block", .block = Extent{2, 3}}, search, [](Units) { return true; });
+}
+
 TEST(NOfM, KeepsTheLargestOfEachGroupOfInputs) {
   const std::vector<Tensor> scores{Tensor::from<float>({1, 4, 3, 2, 5, 5, 5, 5}, {1, 1, 2, 4})};
   const auto kept = [&](const char* n_m) {
@@ -65,6 +130,46 @@ TEST(NOfM, KeepsTheLargestOfEachGroupOfInputs) {
   for (const char* wrong : {"2", "4:4", "4:2", "0:4", "-1:4", "a:4", "2:4x", "2:", ":4", ""}) {
     EXPECT_THROW(make_pattern({.pattern = "n_m", .n_m = wrong}), ConfigError) << wrong;
   }
+}
+
+// Groups one by one: every choice of n elements of m.
+TEST(NOfM, NoSetOfEachGroupScoresHigher) {
+  for (const auto& [n, m] : {std::pair{1, 4}, {2, 4}, {2, 8}, {3, 4}}) {
+    const std::vector<Tensor> scores = random_scores({{5, 8}, {3, 2, 1, 16}}, 11);
+    const Masks masks = make_pattern({.pattern = "n_m", .n_m = str(n, ':', m)})->project(scores, size_of(scores) * n / m);
+    for (std::size_t w = 0; w < scores.size(); ++w) {
+      for (std::int64_t begin = 0; begin < scores[w].numel(); begin += m) {
+        const float* const group = scores[w].data<float>() + begin;
+        double best = -1, found = 0;
+        for (Units set = 0; set < Units{1} << m; ++set) {
+          if (std::popcount(set) != n) continue;
+          double sum = 0;
+          for (std::int64_t i = 0; i < m; ++i) sum += (set >> i & 1U) != 0 ? static_cast<double>(group[i]) : 0;
+          best = std::max(best, sum);
+        }
+        std::int64_t count = 0;
+        for (std::int64_t i = 0; i < m; ++i) {
+          const std::uint8_t keeps = masks[w].data<std::uint8_t>()[begin + i];
+          found += keeps * static_cast<double>(group[i]);
+          count += keeps;
+        }
+        EXPECT_EQ(count, n);
+        EXPECT_NEAR(found, best, 1e-12) << n << ':' << m << " of weight " << w << " at " << begin;
+      }
+    }
+  }
+}
+
+// Nine outputs of four elements; each weight keeps one.
+TEST(Channel, NoSetOfOutputsScoresHigher) {
+  Search search{.scores = random_scores({{5, 4}, {4, 1, 2, 2}}, 8), .units = {}};
+  for (std::size_t w = 0; w < 2; ++w) {
+    for (std::int64_t o = 0; o < search.scores[w].dim(0); ++o) {
+      auto& unit = search.units.emplace_back();
+      for (std::int64_t i = 0; i < 4; ++i) unit.emplace_back(w, o * 4 + i);
+    }
+  }
+  expect_best_set({.pattern = "channel"}, search, [](Units set) { return (set & 0x1FU) != 0 && (set >> 5) != 0; });
 }
 
 TEST(Channel, KeepsTheBestOutputsAndOneOfEachWeight) {

@@ -28,6 +28,8 @@ TEST(PruningSchedule, PrunesFromBeginToEndInAnyCase) {
             (Steps{90, 240, 390, 400}));
   EXPECT_EQ(pruning_steps(sparsity("cubic", Duration::steps(0), Duration::steps(30), Duration::epochs(1)), kStage),
             (Steps{0, 30}));
+  EXPECT_EQ(pruning_steps(sparsity("cubic", Duration::percent(5), Duration::percent(35), Duration::percent(12.5)), kStage),
+            (Steps{50, 175, 300, 350}));
   EXPECT_TRUE(pruning_steps(sparsity("cubic", Duration::steps(31), Duration::steps(30), Duration::steps(1)), kStage).empty());
 }
 

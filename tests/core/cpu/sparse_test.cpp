@@ -11,6 +11,7 @@
 #include "core/cpu/reference/conv2d.h"
 #include "core/cpu/sparse/gradient.h"
 #include "core/cpu/sparse/product.h"
+#include "core/cpu/sparse/row_dots.h"
 #include "core/cpu/sparse/strips.h"
 #include "core/rng.h"
 #include "core/support/error.h"
@@ -185,6 +186,22 @@ TEST_P(SparseKernels, BackwardInput) {
   }
 }
 
+TEST(SparseFewVectors, AreTheDotProductsOfRows) {
+  for (const auto& [columns, rows, density] : {std::tuple{1, 1, 1.0}, {13, 7, 0.3}, {64, 10, 0.0}, {400, 300, 0.5}}) {
+    const Problem p({7, 1, 1, columns, rows, 1, density, 1});
+    const Tensor x = random(p.x_shape(), 2), bias = random({rows}, 3);
+    const Tensor want = Tensor::empty(p.y_shape(), DType::f64);
+    reference::conv2d_forward<double>(p.g, x.to(DType::f64).data<double>(), p.weight.data<double>(),
+                                      bias.to(DType::f64).data<double>(), want.data<double>());
+    for (std::int64_t vectors = 1; vectors <= 7; ++vectors) {
+      const Tensor y = Tensor::full({vectors, rows}, NAN);
+      multiply_few(p.index, p.values.data<float>(), vectors, x.data<float>(), bias.data<float>(), false, y.data<float>());
+      const Tensor some = want.reshape({7, rows}).slice(0, 0, vectors).contiguous();
+      EXPECT_LE(relative_error(y, some), kTolerance) << vectors << " vectors of " << columns << ", " << rows << " rows";
+    }
+  }
+}
+
 // Of the kept elements, by double sums over the dense weight.
 std::vector<double> gradient_of(const Problem& p, const Tensor& x, const Tensor& grad_y) {
   const Tensor dense = Tensor::empty(p.mask.shape(), DType::f64);
@@ -208,6 +225,7 @@ std::vector<Case> gradient_cases() {
   cases.push_back({5, 4, 4, 40, 130, 3, .3, 65, {.padding = {1, 1}}});
   cases.push_back({20, 1, 1, 13, 21, 1, 0, 1});
   cases.push_back({150, 1, 1, 130, 7, 1, 1, 1});
+  cases.push_back({4, 1, 1, 400, 300, 1, .5, 1});
   cases.push_back({3, 17, 21, 7, 5, 3, 1, 1, {.padding = {1, 1}}});
   return cases;
 }
@@ -237,23 +255,56 @@ TEST(SparseGradientStrips, AreForManyImagesAndNotForFewPixels) {
   EXPECT_FALSE(gradient_strips(gradient_plan(linear.index, 1), {linear.g, Conv2dPass::forward}));
 }
 
+// Products in panels, in strips and of few vectors, and both gradients.
+std::vector<float> every_product(const Kernels& kernels, const Problem& p, const Tensor& x, const Tensor& grad_y) {
+  const std::int64_t taps = p.g.kh * p.g.kw;
+  const Plan rows = row_plan(p.index, taps), columns = column_plan(p.index, taps);
+  const std::vector<float> by_rows = p.packed(rows), by_columns = p.packed(columns);
+  std::vector<float> all;
+  const auto add = [&](const Shape& shape, const auto& product) {
+    const Tensor result = Tensor::full(shape, NAN);
+    product(result.data<float>());
+    const std::vector<float> values = result.to_vector<float>();
+    all.insert(all.end(), values.begin(), values.end());
+  };
+  const Window forward(p.g, Conv2dPass::forward), backward(p.g, Conv2dPass::backward_input);
+  add(p.y_shape(), [&](float* y) { multiply(kernels, rows, by_rows.data(), forward, x.data<float>(), nullptr, false, y); });
+  add(p.x_shape(), [&](float* grad_x) {
+    multiply(kernels, columns, by_columns.data(), backward, grad_y.data<float>(), nullptr, false, grad_x);
+  });
+  add(p.y_shape(), [&](float* y) {
+    multiply_strips(kernels, rows, by_rows.data(), forward, strips_of(forward, 2, 3), x.data<float>(), nullptr, false, y);
+  });
+  if (backward.slides()) {
+    add(p.x_shape(), [&](float* grad_x) {
+      multiply_strips(kernels, columns, by_columns.data(), backward, strips_of(backward, 2, 3), grad_y.data<float>(), nullptr,
+                      false, grad_x);
+    });
+  }
+  const GradientPlan plan = gradient_plan(p.index, taps);
+  for (const auto& strips : {std::optional<Extent>{}, {Extent{2, 3}}}) {
+    add({p.index.count()},
+        [&](float* grad) { gradient(kernels, plan, forward, strips, x.data<float>(), grad_y.data<float>(), grad); });
+  }
+  if (p.g.is_pointwise()) {
+    const std::int64_t vectors = std::min(p.g.n * p.g.oh * p.g.ow, kFewVectors);
+    add({vectors, p.g.out},
+        [&](float* y) { multiply_few(p.index, p.values.data<float>(), vectors, x.data<float>(), nullptr, false, y); });
+  }
+  return all;
+}
+
 TEST_P(SparseKernels, AnyNumberOfThreadsGivesTheSameBytes) {
   const int before = omp_get_max_threads();
   for (const Case& c : gradient_cases()) {
     const Problem p(c);
     const Tensor x = random(p.x_shape(), 2), grad_y = random(p.y_shape(), 4);
-    const Plan plan = row_plan(p.index, c.kernel * c.kernel);
-    std::vector<std::vector<float>> results;
+    std::vector<float> one;
     for (const int threads : {1, 2, 3, 16}) {
       omp_set_num_threads(threads);
-      const Tensor y = Tensor::empty(p.y_shape());
-      multiply(*used, plan, p.packed(plan).data(), {p.g, Conv2dPass::forward}, x.data<float>(), nullptr, false, y.data<float>());
-      std::vector<float> grad(static_cast<std::size_t>(p.index.count()));
-      gradient(*used, gradient_plan(p.index, c.kernel * c.kernel), {p.g, Conv2dPass::forward}, x.data<float>(),
-               grad_y.data<float>(), grad.data());
-      results.push_back(y.to_vector<float>());
-      results.back().insert(results.back().end(), grad.begin(), grad.end());
-      EXPECT_EQ(results.back(), results.front()) << describe(p.g) << ", " << threads << " threads";
+      const std::vector<float> result = every_product(*used, p, x, grad_y);
+      if (threads == 1) one = result;
+      EXPECT_EQ(result, one) << describe(p.g) << ", " << threads << " threads";
     }
   }
   omp_set_num_threads(before);
