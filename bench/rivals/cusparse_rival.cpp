@@ -63,6 +63,8 @@ DenseMatrix row_major(const Tensor& t) {
   return DenseMatrix(made);
 }
 
+Tensor turned(const Tensor& matrix) { return matrix.permute({1, 0}); }
+
 // The same bytes as the transposed matrix [columns, rows].
 DenseMatrix column_major(const Tensor& t) {
   cusparseDnMatDescr_t made = nullptr;
@@ -130,17 +132,19 @@ Tensor workspace_of(std::size_t bytes, Device device) {
   return Tensor::empty({std::max<std::int64_t>(static_cast<std::int64_t>(bytes), 1)}, DType::u8, device);
 }
 
-// c' = op(a) b' for row-major b and c, analysed and called once.
+// c' = op(a) b' for row-major b and c, analysed and called once: said by column-major matrices, which b' and c' are as they lie,
+// or by row-major ones, for which each call turns b and c.
 class SparseTimesDense {
  public:
-  SparseTimesDense(SharedHandle handle, Sparse a, cusparseOperation_t op, const Tensor& b, const Tensor& c,
+  SparseTimesDense(SharedHandle handle, bool by_rows, Sparse a, cusparseOperation_t op, const Tensor& b, const Tensor& c,
                    cusparseSpMMAlg_t algorithm)
       : handle_(std::move(handle)),
         a_(std::move(a)),
         op_(op),
         tensors_{b, c},
-        b_(column_major(b)),
-        c_(column_major(c)),
+        turned_(by_rows ? std::vector<Tensor>{turned(b).contiguous(), turned(c).contiguous()} : std::vector<Tensor>{}),
+        b_(by_rows ? row_major(turned_[0]) : column_major(b)),
+        c_(by_rows ? row_major(turned_[1]) : column_major(c)),
         algorithm_(algorithm) {
     std::size_t bytes = 0;
     check(cusparseSpMM_bufferSize(handle_->get(), op_, CUSPARSE_OPERATION_NON_TRANSPOSE, &kOne, a_.matrix.get(), b_.get(), &kZero,
@@ -155,16 +159,19 @@ class SparseTimesDense {
   }
 
   void run() const {
+    if (!turned_.empty()) turned_[0].copy_from(turned(tensors_[0]));
     check(cusparseSpMM(handle_->get(), op_, CUSPARSE_OPERATION_NON_TRANSPOSE, &kOne, a_.matrix.get(), b_.get(), &kZero, c_.get(),
                        CUDA_R_32F, algorithm_, workspace_.raw()),
           "cusparseSpMM");
+    if (!turned_.empty()) tensors_[1].copy_from(turned(turned_[1]));
   }
 
  private:
   SharedHandle handle_;
   Sparse a_;
   cusparseOperation_t op_;
-  std::vector<Tensor> tensors_;  // what b_ and c_ describe
+  std::vector<Tensor> tensors_;  // b and c
+  std::vector<Tensor> turned_;  // their transposes, row-major, where the library reads and writes these
   DenseMatrix b_, c_;
   cusparseSpMMAlg_t algorithm_;
   Tensor workspace_;
@@ -239,20 +246,23 @@ struct Sets {
   const Tensor& output() const { return tensors.front().result(pass); }
 };
 
-// `sparse` gives the matrix of each set.
+// In both layouts; `sparse` gives the matrix of each set.
 template <class MakeSparse>
 void offer_product(SparseRivals& rivals, const Sets& sets, const std::string& name, cusparseSpMMAlg_t algorithm,
                    const MakeSparse& sparse, cusparseOperation_t op = CUSPARSE_OPERATION_NON_TRANSPOSE) {
-  offer(rivals, name, [&] {
-    Calls<SparseTimesDense> calls;
-    for (std::size_t set = 0; set < sets.tensors.size(); ++set) {
-      const SparseProduct& t = sets.tensors[set];
-      const bool forward = sets.pass == ConvPass::forward;
-      calls.push_back(std::make_shared<const SparseTimesDense>(sets.handle, sparse(set), op, forward ? t.x : t.y,
-                                                               forward ? t.y : t.x, algorithm));
-    }
-    return side_of(name, std::move(calls), sets.output());
-  });
+  for (const bool by_rows : {false, true}) {
+    const std::string full = by_rows ? name + ", row-major" : name;
+    offer(rivals, full, [&] {
+      Calls<SparseTimesDense> calls;
+      for (std::size_t set = 0; set < sets.tensors.size(); ++set) {
+        const SparseProduct& t = sets.tensors[set];
+        const bool forward = sets.pass == ConvPass::forward;
+        calls.push_back(std::make_shared<const SparseTimesDense>(sets.handle, by_rows, sparse(set), op, forward ? t.x : t.y,
+                                                                 forward ? t.y : t.x, algorithm));
+      }
+      return side_of(full, std::move(calls), sets.output());
+    });
+  }
 }
 
 // The matrix from the left: w, or w' for the gradient of x, with its values row by row on each of the sets.

@@ -21,9 +21,10 @@ struct SparseRivals {
 };
 
 // `sets`: the pass on other tensors. cuSPARSE reads and writes the same x and y: to it they are column-major matrices [in, rows]
-// and [out, rows], y = w x and x = w' y. Products take w in CSR by each of its algorithms and, where what is kept is whole blocks
-// of `block`, in BSR and Blocked-ELL; the values' gradient (SDDMM) is in CSR or BSR. Values are rounded to the dtype, laid out,
-// for the gradient of x also transposed, and patterns are analysed before any timing; sums are f32.
+// and [out, rows], y = w x and x = w' y. Products are timed in its row-major layout too, with a transposition of x and one of y
+// by our copies in each call. Products take w in CSR by each of its algorithms and, where what is kept is whole blocks of
+// `block`, in BSR and Blocked-ELL; the values' gradient (SDDMM) is in CSR or BSR. Values are rounded to the dtype, laid out, for
+// the gradient of x also transposed, and patterns are analysed before any timing; sums are f32.
 SparseRivals cusparse_rivals(ConvPass pass, const SparseIndex& index, std::int64_t block, const std::vector<SparseProduct>& sets);
 
 std::string cusparse_version();  // "cuSPARSE 12.6.3"
