@@ -68,8 +68,8 @@ void project_some(std::span<const ConstrainedLayer> layers, std::span<const Tens
 void exchange(Communicator& ranks, std::span<const Tensor> weights, std::vector<Tensor>& projected) {
   charge_profile(ProfilePart::hooks, "projections");
   for (std::size_t i = 0; i < projected.size(); ++i) {
-    projected[i] =
-        projected[i].defined() ? projected[i].contiguous() : Tensor::full(weights[i].shape(), -0.0, weights[i].dtype());
+    projected[i] = projected[i].defined() ? projected[i].contiguous()
+                                          : Tensor::full(weights[i].shape(), -0.0, weights[i].dtype(), weights[i].device());
   }
   all_reduce(ranks, projected);
   charge_profile(ProfilePart::exchange, "projections");

@@ -3,18 +3,25 @@
 #include <cstdlib>
 #include <iostream>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "cli/verb.h"
 #include "core/support/error.h"
+#include "core/support/text.h"
 #if TESSERA_HAS_MPI
 #include "core/comm/heartbeat.h"
 #include "core/comm/mpi_communicator.h"
+#endif
+#if TESSERA_HAS_NCCL
+#include "core/cuda/comm/nccl_sums.h"
 #endif
 
 namespace tessera::cli {
 namespace {
 
 std::unique_ptr<Communicator> several;
+Communicator* joined = nullptr;  // the same, also while it ends
 
 // That Open MPI's or MPICH's mpirun has started; 1 without one.
 int started_processes() {
@@ -25,21 +32,48 @@ int started_processes() {
   return 1;
 }
 
+#if TESSERA_HAS_MPI
+// This process sees one GPU: that of its number on its machine, where the user has named some the one at this place, and ranks
+// share them when there are more ranks. Before anybody asks for GPUs.
+void take_own_gpu() {
+  const char* const number = std::getenv("OMPI_COMM_WORLD_LOCAL_RANK");
+  if (number == nullptr) return;
+  std::string own = number;
+  if (const char* const named = std::getenv("CUDA_VISIBLE_DEVICES")) {
+    const std::vector<std::string> gpus = split(named, ',');
+    own = gpus.empty() ? "" : gpus[std::strtoul(number, nullptr, 10) % gpus.size()];
+  }
+  setenv("CUDA_VISIBLE_DEVICES", own.c_str(), 1);
+}
+
+// Ends all, from another thread than the one that computes.
+void end_ranks(const std::string& why) {
+  std::cerr << str("tessera: ", why, "; all ranks end, and the last checkpoint stands\n");
+  joined->end_all(kFailed);
+}
+
+MakeGpuSums gpu_sums() {
+#if TESSERA_HAS_NCCL
+  return nccl_sums(end_ranks);
+#else
+  return {};
+#endif
+}
+#endif
+
 }  // namespace
 
 void join_ranks() {
   const int processes = started_processes();
   if (processes == 1) return;
 #if TESSERA_HAS_MPI
-  several = mpi_communicator();
+  take_own_gpu();
+  several = mpi_communicator(gpu_sums());
+  joined = several.get();
   TESSERA_CHECK(several->size() == processes, ConfigError, "mpirun has started ", processes,
                 " processes, of which this one sees ", several->size(),
                 ": it is another MPI than the one that tessera was built with");
-  several->watch([all = several.get()](int rank) {
-    std::cerr << str("tessera: rank ", rank, " has not answered for ", kSilence.count(),
-                     " seconds; all ranks end, and the last checkpoint stands\n");
-    all->end_all(kFailed);
-  });
+  several->watch([](int rank) { end_ranks(str("rank ", rank, " has not answered for ", kSilence.count(), " seconds")); });
 #else
   throw ConfigError(
       str("mpirun has started ", processes,

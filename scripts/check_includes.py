@@ -45,7 +45,8 @@ WRAPPED = (
     (r"utf8proc\.h", ("train/data/text/unicode.cpp",), "utf8proc"),
     (r"nlohmann/", ("*.cpp",), "nlohmann-json"),
     (r"CLI/", ("cli/*",), "CLI11"),
-    (r"mpi\.h", ("core/comm/heartbeat.cpp", "core/comm/mpi_communicator.cpp"), "MPI"),
+    (r"mpi\.h", ("core/comm/heartbeat.cpp", "core/comm/mpi_communicator.cpp", "tests/simulated_gpu/nccl.cpp"), "MPI"),
+    (r"nccl\.h", ("core/cuda/comm/nccl_sums.cpp", "tests/simulated_gpu/nccl.cpp"), "NCCL"),
     (r"(cuda|cublas|cudnn|cusolver|cusparse|curand|nvtx|thrust/|cub/|cooperative_groups)", CUDA_FILES, "CUDA"),
 )
 
@@ -60,6 +61,7 @@ TYPES = {
     "nlohmann-json": r"\bnlohmann\b",
     "CLI11": r"\bCLI\s*::|\bnamespace\s+CLI\b",
     "MPI": r"\bMPI_\w+",
+    "NCCL": r"\bnccl[A-Z]\w*",
     "CUDA": r"\b((cuda|cublas|cudnn|cusolver|cusparse|curand|nvtx)[A-Z]\w*|CU[a-z]\w*)\b",
 }
 
@@ -72,7 +74,7 @@ INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
 # the folder's own files. Headers *_math.h are formulas that kernels of every room share, and stand outside of the order.
 ROOMS = {
     "core": ("support", "config", ("", "device"), "io", "comm", "cpu", "cuda/runtime", "cuda/kernel", "cuda/libraries",
-             ("cuda/core_conv", "cuda/tucker_conv", "cuda/sparse"), "autograd", ("ops", "linalg"), "nn"),
+             ("cuda/core_conv", "cuda/tucker_conv", "cuda/sparse"), "autograd", "cuda/comm", ("ops", "linalg"), "nn"),
     "compress": ("timing", "formats", "patterns", "ranks", "prune", ""),
     "train": ("config", ("checkpoint", "data"), "tasks", "", ("torch", "onnx"), "run", "generate", "plan", "report", "reproduce"),
 }

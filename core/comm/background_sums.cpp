@@ -93,21 +93,23 @@ BackgroundSums::~BackgroundSums() {
 void BackgroundSums::add(const Tensor& tensor, std::string_view name) {
   check_reducible(tensor);
   if (!bucket_.takes(tensor)) {
-    Bucket full = std::exchange(bucket_, Bucket(bytes_));
-    if (thread_) {
-      thread_->sum(std::move(full));
-    } else {
-      full.all_reduce(ranks_);
-    }
+    sum(std::exchange(bucket_, Bucket(bytes_)));
   }
   bucket_.add(tensor, name);
 }
 
+void BackgroundSums::sum(Bucket bucket) {
+  if (bucket.empty()) return;
+  if (thread_ && !bucket.is_on_gpu()) {
+    thread_->sum(std::move(bucket));
+  } else {
+    bucket.all_reduce(ranks_);
+  }
+}
+
 void BackgroundSums::finish() {
-  Bucket last = std::exchange(bucket_, Bucket(bytes_));
-  if (!thread_) return last.all_reduce(ranks_);
-  if (!last.empty()) thread_->sum(std::move(last));
-  thread_->finish();
+  sum(std::exchange(bucket_, Bucket(bytes_)));
+  if (thread_) thread_->finish();
 }
 
 }  // namespace tessera

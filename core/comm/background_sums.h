@@ -8,7 +8,8 @@
 
 namespace tessera {
 
-// By a thread of its own, through Communicator::beside(); where there is none, by the caller's. The bytes are the same.
+// By a thread of its own, through Communicator::beside(); where there is none, and on a GPU, whose work is queued, by the
+// caller's. The bytes are the same.
 class BackgroundSums {
  public:
   // Collective. `ranks` outlives it. Buckets are those of `bytes`.
@@ -27,6 +28,7 @@ class BackgroundSums {
 
  private:
   class Thread;
+  void sum(Bucket bucket);
 
   Communicator& ranks_;
   std::size_t bytes_;

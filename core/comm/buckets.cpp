@@ -6,8 +6,23 @@
 
 namespace tessera {
 
+namespace {
+
+// Of the same size, both contiguous. On the CPU by the thread that calls: another one computes with all processors meanwhile.
+void copy(const Tensor& from, const Tensor& to) {
+  if (to.device().is_cpu()) {
+    std::memcpy(to.raw(), from.raw(), from.bytes());
+  } else {
+    to.copy_from(from.reshape(to.shape()));
+  }
+}
+
+}  // namespace
+
 bool Bucket::takes(const Tensor& tensor) const {
-  return empty() || (tensor.dtype() == tensors_.front().dtype() && bytes_ + tensor.bytes() <= most_);
+  if (empty()) return true;
+  const Tensor& first = tensors_.front();
+  return tensor.dtype() == first.dtype() && tensor.device() == first.device() && bytes_ + tensor.bytes() <= most_;
 }
 
 void Bucket::add(const Tensor& tensor, std::string_view name) {
@@ -30,19 +45,19 @@ void Bucket::reduce_in_pieces(Communicator& ranks, const Tensor& tensor) const {
 void Bucket::all_reduce(Communicator& ranks) const {
   if (empty() || ranks.size() == 1) return;
   if (tensors_.size() == 1) return reduce_in_pieces(ranks, tensors_.front());
-  const DType dtype = tensors_.front().dtype();
-  const Tensor message = Tensor::empty({static_cast<std::int64_t>(bytes_ / size_of(dtype))}, dtype);
-  auto* at = static_cast<std::byte*>(message.raw());
-  for (const Tensor& tensor : tensors_) {
-    std::memcpy(at, tensor.raw(), tensor.bytes());
-    at += tensor.bytes();
-  }
+  const Tensor& first = tensors_.front();
+  const Tensor message =
+      Tensor::empty({static_cast<std::int64_t>(bytes_ / size_of(first.dtype()))}, first.dtype(), first.device());
+  const auto for_each_part = [&](const auto& body) {
+    std::int64_t at = 0;
+    for (const Tensor& tensor : tensors_) {
+      body(tensor, message.slice(0, at, at + tensor.numel()));
+      at += tensor.numel();
+    }
+  };
+  for_each_part([](const Tensor& tensor, const Tensor& part) { copy(tensor, part); });
   ranks.all_reduce(message, names_);
-  at = static_cast<std::byte*>(message.raw());
-  for (const Tensor& tensor : tensors_) {
-    std::memcpy(tensor.raw(), at, tensor.bytes());
-    at += tensor.bytes();
-  }
+  for_each_part([](const Tensor& tensor, const Tensor& part) { copy(part, tensor); });
 }
 
 void all_reduce(Communicator& ranks, std::span<const Tensor> tensors, std::size_t bytes) {

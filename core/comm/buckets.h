@@ -13,13 +13,14 @@ namespace tessera {
 
 inline constexpr std::size_t kBucketBytes = std::size_t{25} << 20;
 
-// Tensors of one type that are copied into one message, of up to `bytes`. A larger one is alone and goes in pieces of as many.
-// The bytes of a sum do not depend on the bucket.
+// Tensors of one type and device that are copied into one message, of up to `bytes`. A larger one is alone and goes in pieces of
+// as many. The bytes of a sum do not depend on the bucket.
 class Bucket {
  public:
   explicit Bucket(std::size_t bytes = kBucketBytes) : most_(bytes) {}
 
   bool empty() const noexcept { return tensors_.empty(); }
+  bool is_on_gpu() const noexcept { return !empty() && tensors_.front().device().is_cuda(); }
   bool takes(const Tensor& tensor) const;  // an empty one takes any
   void add(const Tensor& tensor, std::string_view name = {});
   // Each becomes its sum over the ranks, see Communicator::all_reduce().

@@ -25,8 +25,6 @@ class OneProcess final : public Communicator {
 }  // namespace
 
 void check_reducible(const Tensor& values) {
-  TESSERA_CHECK(values.device().is_cpu(), DeviceError, "all_reduce: values are on ", values.device().name(),
-                "; sums over ranks are taken on the cpu");
   TESSERA_CHECK(values.dtype() == DType::f32 || values.dtype() == DType::f64, DTypeError, "all_reduce: values are ",
                 describe(values), "; must be f32 or f64");
   TESSERA_CHECK(values.is_contiguous(), ShapeError, "all_reduce: values are ", describe(values),

@@ -33,8 +33,8 @@ class Communicator {
   virtual int size() const noexcept = 0;
 
   // Each element becomes its sum over the ranks, ((x0 + x1) + x2) + ..., in the tensor's own type: the same bytes on every rank,
-  // in every run, whatever the size. f32 or f64, contiguous, on the CPU; throws DTypeError, ShapeError or DeviceError. Ranks have
-  // to give the same `name`, too, which says whose values they are.
+  // in every run, whatever the size. f32 or f64, contiguous, on the CPU or a GPU, of which the work queued behind it sees the
+  // sums; throws DTypeError or ShapeError. Ranks have to give the same `name`, too, which says whose values they are.
   virtual void all_reduce(const Tensor& values, std::string_view name = {}) = 0;
   // Rank 0's bytes, of any length, on every rank.
   virtual void broadcast(std::string& bytes) = 0;

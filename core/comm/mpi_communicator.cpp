@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "core/comm/heartbeat.h"
+#include "core/comm/pieces.h"
 #include "core/support/error.h"
 #include "core/support/log.h"
 
@@ -38,11 +39,6 @@ std::uint64_t hash_of(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325U;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
   return hash;
-}
-
-// Of rank r among n: elements [begin(r), begin(r + 1)).
-std::int64_t begin_of_piece(std::int64_t count, int rank, int size) {
-  return count / size * rank + std::min<std::int64_t>(rank, count % size);
 }
 
 // What ranks have told rank 0 that they failed of. Whichever thread waits hears of it, and all that wait throw it.
@@ -122,11 +118,11 @@ class MpiCommunicator : public Communicator {
     agree(str("all_reduce of ", describe(values), name.empty() ? "" : " ", name));
     TESSERA_CHECK(values.numel() <= std::numeric_limits<int>::max(), ShapeError, "all_reduce: values are ", describe(values),
                   "; MPI counts to 2^31");
-    if (values.dtype() == DType::f32) {
-      reduce(std::span(values.data<float>(), static_cast<std::size_t>(values.numel())), MPI_FLOAT);
-    } else {
-      reduce(std::span(values.data<double>(), static_cast<std::size_t>(values.numel())), MPI_DOUBLE);
-    }
+    if (values.device().is_cpu()) return reduce_on_host(values);
+    if (GpuSums* const sums = sums_on(values.device())) return sums->all_reduce(values);
+    const Tensor host = values.to(Device::cpu());
+    reduce_on_host(host);
+    values.copy_from(host.to(values.device()));
   }
 
   void broadcast(std::string& bytes) override {
@@ -204,6 +200,9 @@ class MpiCommunicator : public Communicator {
   }
 
  protected:
+  // Null where values go through the hosts.
+  virtual GpuSums* sums_on(Device) { return nullptr; }
+
   void wait(MPI_Request& request, const char* call, const Patience& patience) const {
     using Clock = std::chrono::steady_clock;
     const Clock::time_point begin = Clock::now();
@@ -243,6 +242,15 @@ class MpiCommunicator : public Communicator {
     for (int r = 0; r < size_; ++r)
       message += str(r > 0 ? ", rank " : " rank ", r, ": ", all[static_cast<std::size_t>(r)].data());
     throw InternalError(message);
+  }
+
+  void reduce_on_host(const Tensor& values) const {
+    const auto count = static_cast<std::size_t>(values.numel());
+    if (values.dtype() == DType::f32) {
+      reduce(std::span(values.data<float>(), count), MPI_FLOAT);
+    } else {
+      reduce(std::span(values.data<double>(), count), MPI_DOUBLE);
+    }
   }
 
   template <class T>
@@ -293,9 +301,10 @@ class MpiCommunicator : public Communicator {
 // All processes, and MPI itself.
 class MpiProcesses final : public MpiCommunicator {
  public:
-  explicit MpiProcesses(bool for_threads)
-      : MpiCommunicator(MPI_COMM_WORLD, std::make_shared<Failures>(), for_threads, /*is_beside=*/false) {}
+  MpiProcesses(bool for_threads, MakeGpuSums make)
+      : MpiCommunicator(MPI_COMM_WORLD, std::make_shared<Failures>(), for_threads, /*is_beside=*/false), make_(std::move(make)) {}
   ~MpiProcesses() override {
+    gpu_sums_.reset();
     MPI_Request all_here = MPI_REQUEST_NULL;
     MPI_Ibarrier(MPI_COMM_WORLD, &all_here);
     try {
@@ -307,15 +316,24 @@ class MpiProcesses final : public MpiCommunicator {
     end_threads();
     MPI_Finalize();
   }
+
+ private:
+  GpuSums* sums_on(Device gpu) override {
+    if (const MakeGpuSums make = std::exchange(make_, {})) gpu_sums_ = make(*this, gpu);
+    return gpu_sums_.get();
+  }
+
+  MakeGpuSums make_;  // none any more once it was asked
+  std::unique_ptr<GpuSums> gpu_sums_;
 };
 
 }  // namespace
 
-std::unique_ptr<Communicator> mpi_communicator() {
+std::unique_ptr<Communicator> mpi_communicator(MakeGpuSums make) {
   int provided = 0;
   check_mpi(MPI_Init_thread(nullptr, nullptr, MPI_THREAD_MULTIPLE, &provided), "MPI_Init_thread");
   TESSERA_CHECK(provided >= MPI_THREAD_FUNNELED, Error, "MPI_Init_thread: this MPI library does not go with threads");
-  return std::make_unique<MpiProcesses>(provided == MPI_THREAD_MULTIPLE);
+  return std::make_unique<MpiProcesses>(provided == MPI_THREAD_MULTIPLE, std::move(make));
 }
 
 }  // namespace tessera

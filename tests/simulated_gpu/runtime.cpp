@@ -1,7 +1,9 @@
 // The functions of the CUDA runtime that tessera calls, for one simulated GPU. CUDA_VISIBLE_DEVICES="" hides it.
 #include <cuda_runtime_api.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <string>
@@ -50,6 +52,12 @@ cudaError_t cudaGetDeviceCount(int* count) {
   return *count == 0 ? set_error(cudaErrorNoDevice) : cudaSuccess;
 }
 cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : set_error(cudaErrorInvalidDevice); }
+
+// Each process has a GPU of its own.
+cudaError_t cudaDeviceGetPCIBusId(char* name, int length, int) {
+  std::snprintf(name, static_cast<std::size_t>(length), "process %d", static_cast<int>(getpid()));
+  return cudaSuccess;
+}
 
 cudaError_t cudaDeviceGetAttribute(int* value, cudaDeviceAttr attribute, int) {
   switch (attribute) {

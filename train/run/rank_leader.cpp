@@ -1,5 +1,6 @@
 #include "train/run/rank_leader.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <utility>
 
@@ -13,8 +14,14 @@ namespace tessera {
 
 void refuse_for_ranks(const Communicator& ranks, const ExperimentConfig& config) {
   if (ranks.size() == 1) return;
-  TESSERA_CHECK(resolve_device(config.device).is_cpu(), ConfigError, "device is ", config.device,
-                "; several ranks compute on the CPU alone: set device: cpu");
+  if (const Device device = resolve_device(config.device); device.is_cuda()) {
+    TESSERA_CHECK(device.index() == 0, ConfigError, "device is ", config.device,
+                  "; of several ranks each sees one GPU: set device: cuda, and CUDA_VISIBLE_DEVICES to those that they may have");
+    const auto synchronises = [](const StageConfig& stage) { return stage.training.sync_batch_norm.value_or(false); };
+    const auto stage = std::ranges::find_if(config.stages, synchronises);
+    TESSERA_CHECK(stage == config.stages.end(), ConfigError, "sync_batch_norm of stage ", stage->name,
+                  " is true, which several ranks cannot do on GPUs: leave it out or set device: cpu");
+  }
   TESSERA_CHECK(
       !skips_bad_images(write(config)), ConfigError,
       "data.on_bad_image is skip, which several ranks cannot do: each would know only the broken images that it has met");

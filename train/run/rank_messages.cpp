@@ -35,7 +35,7 @@ Value processors_of_process() {
 }
 
 std::string hash_of(const Tensor& tensor) {
-  const Tensor whole = tensor.contiguous();
+  const Tensor whole = tensor.to(Device::cpu()).contiguous();
   return xxh3_128({static_cast<const char*>(whole.raw()), whole.bytes()});
 }
 
@@ -83,7 +83,7 @@ std::string encode_checkpoint(const Value& manifest, const std::map<std::string,
   Value metas = Value::map();
   for (const auto& [part, state] : parts) {
     metas.set(part, state.meta);
-    for (const auto& [name, tensor] : state.tensors) tensors.tensors.emplace(part + '/' + name, tensor);
+    for (const auto& [name, tensor] : state.tensors) tensors.tensors.emplace(part + '/' + name, tensor.to(Device::cpu()));
   }
   Value head = Value::map();
   head.set("manifest", manifest);

@@ -62,7 +62,7 @@ StageTrainer::StageTrainer(Module& model, const TrainingConfig& config, const Ta
   std::unique_ptr<PowerSgd> power;
   if (config_.power_sgd) power = std::make_unique<PowerSgd>(*config_.power_sgd, ranks_, parameters_, seed_);
   if (power || ranks_.size() > 1) exchange_ = std::make_unique<GradientExchange>(ranks_, parameters_, std::move(power));
-  if (!on_host) graph_ = StepGraph(step_recorder(step_state_.tensor().device()));
+  if (!on_host && !exchange_) graph_ = StepGraph(step_recorder(step_state_.tensor().device()));
 }
 
 Var StageTrainer::loss(const Batch& batch, const Context& context) const {
@@ -121,7 +121,7 @@ void StageTrainer::exchange() {
   if (ranks_.size() == 1) return;
   average_statistics(ranks_, buffers_);
   charge_profile(ProfilePart::exchange, "statistics");
-  for (const Tensor& loss : all_losses(ranks_, losses_)) accumulate(loss_sum_, loss);
+  for (const Tensor& loss : all_losses(ranks_, losses_)) accumulate(loss_sum_, loss.to(loss_sum_.device()));
   charge_profile(ProfilePart::exchange, "losses");
 }
 

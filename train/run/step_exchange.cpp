@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "core/comm/buckets.h"
+#include "core/ops/arithmetic.h"
 #include "core/support/profile.h"
 
 namespace tessera {
@@ -43,16 +44,16 @@ void average_statistics(Communicator& ranks, std::span<const NamedBuffer> buffer
     if (is_floating(entry.buffer->value.dtype())) statistics.push_back(entry.buffer->value);
   }
   all_reduce(ranks, statistics);
-  const auto share = static_cast<float>(ranks.size());
-  for (const Tensor& tensor : statistics) {
-    float* const values = tensor.data<float>();
-    for (std::int64_t i = 0; i < tensor.numel(); ++i) values[i] /= share;
-  }
+  const NoGrad no_grad;
+  for (const Tensor& tensor : statistics) tensor.copy_from(mul_scalar(Var(tensor), 1.0 / ranks.size()).value());
 }
 
 std::vector<Tensor> all_losses(Communicator& ranks, std::span<const Tensor> mine) {
   std::string bytes;
-  for (const Tensor& loss : mine) bytes.append(static_cast<const char*>(loss.raw()), loss.bytes());
+  for (const Tensor& loss : mine) {
+    const double value = loss.item();
+    bytes.append(reinterpret_cast<const char*>(&value), sizeof value);
+  }
   std::vector<Tensor> losses;
   for (const std::string& of_rank : ranks.all_gather(bytes)) {
     for (std::size_t at = 0; at < of_rank.size(); at += sizeof(double)) {

@@ -11,37 +11,20 @@
 #include <thread>
 
 #include "core/comm/heartbeat.h"
-#include "core/rng.h"
 #include "core/support/error.h"
+#include "tests/core/comm/rank_values.h"
 #include "tests/core/comm/ranks.h"
 #include "tests/support/message_of.h"
 
 namespace tessera {
 namespace {
 
-// What a rank brings; every rank can tell the others' too.
-template <class T>
-std::vector<T> values_of(int rank, std::int64_t count) {
-  const Tensor drawn = Tensor::empty({count});
-  fill_normal(drawn, RngStream(static_cast<std::uint64_t>(rank), "test", "comm"), 0, 1);
-  std::vector<T> values;
-  for (const float value : drawn.to_vector<float>()) {
-    values.push_back(static_cast<T>(value) * static_cast<T>(std::pow(10.0, values.size() % 7)));  // sums depend on their order
-  }
-  return values;
-}
-
 template <class T>
 void expect_sums_in_rank_order(std::int64_t count) {
   SCOPED_TRACE(count);
-  std::vector<T> expected = values_of<T>(0, count);
-  for (int r = 1; r < ranks().size(); ++r) {
-    const std::vector<T> more = values_of<T>(r, count);
-    for (std::size_t i = 0; i < expected.size(); ++i) expected[i] += more[i];
-  }
   const Tensor values = Tensor::from(values_of<T>(ranks().rank(), count), {count});
   ranks().all_reduce(values);
-  EXPECT_EQ(values.to_vector<T>(), expected);
+  EXPECT_EQ(values.to_vector<T>(), sums_in_rank_order<T>(count));
 }
 
 TEST(MpiCommunicator, HasSeveralRanks) {

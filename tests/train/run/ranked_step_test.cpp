@@ -5,84 +5,14 @@
 #include <cmath>
 
 #include "layers/batch_norm.h"
-#include "layers/dropout.h"
 #include "tests/core/comm/forwarding.h"
-#include "tests/train/run/small_steps.h"
+#include "tests/train/run/ranked_steps.h"
 #include "train/run/rank_messages.h"
 #include "train/run/stage_trainer.h"
 #include "train/tasks/classification.h"
 
 namespace tessera {
 namespace {
-
-constexpr std::int64_t kBatch = 24;
-const Classification kTask;
-
-std::int64_t share() { return kBatch / ranks().size(); }
-
-std::unique_ptr<Module> network(bool norm) {
-  auto model = std::make_unique<Sequential>();
-  model->add_child("fc1", std::make_unique<Linear>(LinearConfig{.in = 5, .out = 7}));
-  if (norm) model->add_child("norm", std::make_unique<BatchNorm>(BatchNormConfig{.channels = 7}));
-  model->add_child("drop", std::make_unique<Dropout>(DropoutConfig{.p = 0.5}));
-  model->add_child("fc2", std::make_unique<Linear>(LinearConfig{.in = 7, .out = 3}));
-  initialize(*model, 1);
-  return model;
-}
-
-TrainingConfig settings(std::optional<std::int64_t> micro_batch = {}) {
-  TrainingConfig config;
-  config.optimizer.form = SgdConfig{.lr = 0.1, .momentum = 0.9};
-  config.clip_norm = 0.5;
-  config.ema = EmaConfig{.decay = 0.9};
-  config.micro_batch = micro_batch;
-  return config;
-}
-
-StageTrainer trainer_of(Module& model, const TrainingConfig& config, Communicator& together = ranks()) {
-  return StageTrainer(model, config, kTask, 1, 10, 10, DType::f32, {}, together);
-}
-
-Batch batch_of(int step) {
-  Batch batch = make_batch(kBatch);
-  for (std::int64_t i = 0; i < batch.input().numel(); ++i) batch.input().data<float>()[i] += 0.1f * static_cast<float>(step);
-  return batch;
-}
-
-Batch share_of(const Batch& batch) { return batch.slice(ranks().rank() * share(), (ranks().rank() + 1) * share()); }
-
-using Bytes = std::map<std::string, std::vector<double>>;
-
-// Of everything that a checkpoint holds.
-Bytes all_values(Module& model, const StageTrainer& trainer) {
-  Bytes values;
-  for (const NamedParameter& entry : named_parameters(model)) {
-    values[entry.path] = entry.parameter->value().to(DType::f64).to_vector<double>();
-  }
-  for (const auto& [part, state] : trainer.state()) {
-    for (const auto& [name, tensor] : state.tensors) {
-      values[str(part, '/', name)] = tensor.to(DType::f64).to_vector<double>();
-    }
-  }
-  return values;
-}
-
-Bytes after_steps(Module& model, StageTrainer& trainer, bool shared) {
-  for (int step = 0; step < 5; ++step) trainer.step(shared ? share_of(batch_of(step)) : batch_of(step), step, step);
-  return all_values(model, trainer);
-}
-
-Bytes of_ranks(std::optional<std::int64_t> micro_batch, bool norm) {
-  const auto model = network(norm);
-  StageTrainer trainer = trainer_of(*model, settings(micro_batch));
-  return after_steps(*model, trainer, true);
-}
-
-Bytes alone(std::int64_t micro_batch, bool norm) {
-  const auto model = network(norm);
-  StageTrainer trainer(*model, settings(micro_batch), kTask, 1, 10, 10);
-  return after_steps(*model, trainer, false);
-}
 
 // Dropout, momentum, clipping, averages and the sum of losses included.
 TEST(RankedStep, HasTheBytesOfOneProcessInMicroBatches) {
@@ -101,14 +31,7 @@ TEST(RankedStep, MicroBatchesOfARankAreCountedOverAllRanks) {
   }
 }
 
-TEST(RankedStep, AllRanksHoldTheSame) {
-  std::string mine;
-  for (const auto& [name, values] : of_ranks({}, true)) {
-    mine += name;
-    mine.append(reinterpret_cast<const char*>(values.data()), values.size() * sizeof(double));
-  }
-  for (const std::string& other : ranks().all_gather(mine)) EXPECT_EQ(other, mine);
-}
+TEST(RankedStep, AllRanksHoldTheSame) { expect_the_same_on_all_ranks(of_ranks({}, true)); }
 
 // Of the batch norm; the weights have the bytes of micro-batches, which are normalised as a rank's share is.
 TEST(RankedStep, RunningStatisticsAreTheMeansOfTheRanks) {

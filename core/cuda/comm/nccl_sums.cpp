@@ -1,0 +1,179 @@
+#include "core/cuda/comm/nccl_sums.h"
+
+#include <nccl.h>
+
+#include <array>
+#include <chrono>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include "core/autograd/accumulate.h"
+#include "core/comm/pieces.h"
+#include "core/cuda/runtime/context.h"
+#include "core/cuda/runtime/error.h"
+#include "core/support/error.h"
+#include "core/support/host.h"
+#include "core/support/log.h"
+
+namespace tessera {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using Failed = std::function<void(const std::string& why)>;
+
+constexpr std::chrono::seconds kLongest{60};  // that a call may be in progress: all ranks are there
+constexpr std::chrono::seconds kWatched{1};
+constexpr std::size_t kBusId = 32;
+
+std::string said(ncclResult_t status, ncclComm_t comm) {
+  const char* const last = ncclGetLastError(comm);
+  return str("NCCL: ", ncclGetErrorString(status), last == nullptr || *last == '\0' ? "" : ": ", last == nullptr ? "" : last);
+}
+
+void check(ncclResult_t status, const char* call, ncclComm_t comm = nullptr) {
+  if (status == ncclSuccess) return;
+  cuda::forget_error();
+  throw DeviceError(str(call, ": ", said(status, comm)));
+}
+
+// The same GPU has the same text in every process.
+std::string name_of(Device gpu) {
+  static_cast<void>(cuda::stream_of(gpu));
+  std::array<char, kBusId> bus{};
+  cuda::check(cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), gpu.index()), "cudaDeviceGetPCIBusId");
+  return str(host_name(), ' ', bus.data());
+}
+
+class NcclSums final : public GpuSums {
+ public:
+  NcclSums(const Communicator& ranks, Device gpu, const ncclUniqueId& id, Failed failed)
+      : rank_(ranks.rank()), size_(ranks.size()), stream_(cuda::stream_of(gpu)), failed_(std::move(failed)) {
+    ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
+    config.blocking = 0;  // else a rank that does not come would hold this one for ever
+    try {
+      settle(ncclCommInitRankConfig(&comm_, size_, id, rank_, &config), "ncclCommInitRankConfig");
+    } catch (...) {
+      static_cast<void>(ncclCommAbort(comm_));
+      throw;
+    }
+    watcher_ = std::thread([this] { watch(); });
+  }
+  ~NcclSums() override {
+    {
+      const std::lock_guard lock(mutex_);
+      ends_ = true;
+    }
+    changed_.notify_all();
+    watcher_.join();
+    try {
+      settle(ncclCommFinalize(comm_), "ncclCommFinalize");
+      check(ncclCommDestroy(comm_), "ncclCommDestroy");
+    } catch (const Error& error) {
+      log_warning(error.what());
+      static_cast<void>(ncclCommAbort(comm_));
+    }
+  }
+  NcclSums(const NcclSums&) = delete;
+  NcclSums& operator=(const NcclSums&) = delete;
+
+  void all_reduce(const Tensor& values) override {
+    const Tensor flat = values.reshape({values.numel()});
+    const auto piece = [&](int rank) {
+      return flat.slice(0, begin_of_piece(flat.numel(), rank, size_), begin_of_piece(flat.numel(), rank + 1, size_));
+    };
+    const std::int64_t width = piece(rank_).numel();
+    const Tensor of_ranks = Tensor::empty({width * size_}, values.dtype(), values.device());
+    const auto of_rank = [&](int rank) { return of_ranks.slice(0, width * rank, width * (rank + 1)); };
+    exchange([&](int rank) {
+      send(piece(rank), rank);
+      receive(of_rank(rank), rank);
+    });
+    for (int rank = 1; rank < size_ && width > 0; ++rank) accumulate(of_rank(0), of_rank(rank));
+    exchange([&](int rank) {
+      send(of_rank(0), rank);
+      receive(piece(rank), rank);
+    });
+  }
+
+ private:
+  static ncclDataType_t type_of(const Tensor& values) { return values.dtype() == DType::f64 ? ncclFloat64 : ncclFloat32; }
+
+  // With every rank at once.
+  template <class WithRank>
+  void exchange(const WithRank& with_rank) const {
+    check(ncclGroupStart(), "ncclGroupStart", comm_);
+    for (int rank = 0; rank < size_; ++rank) with_rank(rank);
+    settle(ncclGroupEnd(), "ncclGroupEnd");
+  }
+  void send(const Tensor& values, int rank) const {
+    if (values.numel() == 0) return;
+    check(ncclSend(values.raw(), static_cast<std::size_t>(values.numel()), type_of(values), rank, comm_, stream_), "ncclSend",
+          comm_);
+  }
+  void receive(const Tensor& values, int rank) const {
+    if (values.numel() == 0) return;
+    check(ncclRecv(values.raw(), static_cast<std::size_t>(values.numel()), type_of(values), rank, comm_, stream_), "ncclRecv",
+          comm_);
+  }
+
+  ncclResult_t state() const {
+    ncclResult_t state = ncclSuccess;
+    const ncclResult_t status = ncclCommGetAsyncError(comm_, &state);
+    return status == ncclSuccess ? state : status;
+  }
+
+  // Waits until a call is through that may be in progress when it returns.
+  void settle(ncclResult_t status, const char* call) const {
+    const Clock::time_point begin = Clock::now();
+    while (status == ncclInProgress) {
+      TESSERA_CHECK(Clock::now() - begin < kLongest, DeviceError, call, ": NCCL is not done after ", kLongest.count(),
+                    " seconds");
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+      status = state();
+    }
+    check(status, call, comm_);
+  }
+
+  void watch() {
+    std::unique_lock lock(mutex_);
+    while (!changed_.wait_for(lock, kWatched, [this] { return ends_; })) {
+      const ncclResult_t now = state();
+      if (now != ncclSuccess && now != ncclInProgress) failed_(said(now, comm_));
+    }
+  }
+
+  int rank_, size_;
+  cudaStream_t stream_;
+  Failed failed_;
+  ncclComm_t comm_ = nullptr;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool ends_ = false;
+  std::thread watcher_;
+};
+
+std::unique_ptr<GpuSums> made(Communicator& ranks, Device gpu, const Failed& failed) {
+  const std::vector<std::string> gpus = ranks.all_gather(name_of(gpu));
+  if (std::set<std::string>(gpus.begin(), gpus.end()).size() < gpus.size()) {
+    if (ranks.rank() == 0) log_warning("ranks share a GPU, which NCCL does not serve: their sums go through the host");
+    return nullptr;
+  }
+  ncclUniqueId id{};
+  if (ranks.rank() == 0) check(ncclGetUniqueId(&id), "ncclGetUniqueId");
+  std::string bytes(reinterpret_cast<const char*>(&id), sizeof id);
+  ranks.broadcast(bytes);
+  std::memcpy(&id, bytes.data(), sizeof id);
+  return std::make_unique<NcclSums>(ranks, gpu, id, failed);
+}
+
+}  // namespace
+
+MakeGpuSums nccl_sums(Failed failed) {
+  return [failed = std::move(failed)](Communicator& ranks, Device gpu) { return made(ranks, gpu, failed); };
+}
+
+}  // namespace tessera

@@ -1,0 +1,17 @@
+// Sums over ranks by NCCL. Its library, tessera_nccl, is linked by programs alone.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "core/comm/gpu_sums.h"
+
+namespace tessera {
+
+// Where no two ranks have the same GPU, which NCCL does not serve; a warning on rank 0 says so. Ranks exchange pieces, add them
+// in the order of ranks and gather the results: NCCL's own sums are taken in an order that depends on the machines. Throws
+// DeviceError where NCCL fails or takes longer than a minute to connect. What it meets later, such as a connection that breaks,
+// `failed` is told, by another thread and maybe again and again; it is to end all ranks.
+MakeGpuSums nccl_sums(std::function<void(const std::string& why)> failed);
+
+}  // namespace tessera
