@@ -21,7 +21,6 @@ namespace tessera::cli {
 namespace {
 
 std::unique_ptr<Communicator> several;
-Communicator* joined = nullptr;  // the same, also while it ends
 
 // That Open MPI's or MPICH's mpirun has started; 1 without one.
 int started_processes() {
@@ -33,6 +32,8 @@ int started_processes() {
 }
 
 #if TESSERA_HAS_MPI
+Communicator* joined = nullptr;  // what several holds, also while it ends
+
 // This process sees one GPU: that of its number on its machine, where the user has named some the one at this place, and ranks
 // share them when there are more ranks. Before anybody asks for GPUs.
 void take_own_gpu() {
