@@ -31,7 +31,8 @@ Tensor::Tensor(StoragePtr storage, std::int64_t offset, const Shape& shape, cons
     : storage_(std::move(storage)), offset_(offset), shape_(shape), strides_(strides), dtype_(dtype) {}
 
 Tensor Tensor::empty(const Shape& shape, DType dtype, Device device) {
-  return Tensor(std::make_shared<Storage>(bytes_of(shape, dtype), device), 0, shape, shape.contiguous_strides(), dtype);
+  const std::size_t bytes = bytes_of(shape, dtype);  // before the strides, which may overflow where it throws
+  return Tensor(std::make_shared<Storage>(bytes, device), 0, shape, shape.contiguous_strides(), dtype);
 }
 
 Tensor Tensor::lent(void* data, const Shape& shape, DType dtype) {

@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Refuses an #include against the direction of the tree.
+"""Refuses an #include against the direction of the tree, and a type that two headers define.
 
 core <- layers <- compress <- admm <- train <- {capi, cli, bench, examples, tests} and core <- optim <- train; layers and optim
 do not see each other. include/, what programs in C see, stands alone. Inside a folder its rooms have an order too, and no header includes itself through others. A library outside is named only by its wrapper folder: no other header includes it, reaches it through
 headers of ours, or names one of its types. Every quoted include must exist, as a file or as the template that CMake makes it
-from.
+from. No two headers define a type of one name: the linker would take one type's functions for the other, without a word.
 
 Usage: check_includes.py [ROOT]      checks every C++ and CUDA file below ROOT (default: the repository)
        check_includes.py --self-test
@@ -68,6 +68,8 @@ TYPES = {
 HEADERS = {".h", ".hpp", ".inc"}
 SOURCES = {".h", ".hpp", ".cpp", ".cu", ".cuh", ".inc"}
 INCLUDE = re.compile(r'^\s*#\s*include\s*(?:"([^"]+)"|<([^>]+)>)')
+NAMESPACE = re.compile(r"^namespace (\w[\w:]*) \{$")
+DEFINED_TYPE = re.compile(r"^(?:template <.*> )?(?:struct|class|enum class) (\w+)(?: final)?(?: : .*)? \{")
 
 
 # Inside these folders a room includes itself and the rooms of the lines above it; rooms of one line may include each other. "" is
@@ -121,6 +123,26 @@ def circles(root, files):
 
     for header in sorted(included):
         visit(header, [])
+    return problems
+
+
+def defined_twice(root, files):
+    """One complaint for each type that another header has defined before, in the same namespace."""
+    problems, first = [], {}
+    for path in files:
+        if path.suffix not in HEADERS:
+            continue
+        namespaces = []
+        for number, line in enumerate(read_lines(root / path), start=1):
+            if match := NAMESPACE.match(line):
+                namespaces.append(match.group(1))
+            elif line.startswith("}  // namespace") and namespaces:
+                namespaces.pop()
+            elif match := DEFINED_TYPE.match(line):
+                name = "::".join([*namespaces, match.group(1)])
+                if name in first and first[name] != path:
+                    problems.append(f"{path}:{number}: {name} is defined in {first[name]} too")
+                first.setdefault(name, path)
     return problems
 
 
@@ -193,7 +215,7 @@ def check(root):
                         problems.append(f"{path}:{number}: {found.group(1) or found.group(2)}: {why}")
                 elif file.suffix in HEADERS and (why := named_type(path, line)):
                     problems.append(f"{path}:{number}: {why}")
-    return problems + circles(root, files), len(files)
+    return problems + circles(root, files) + defined_twice(root, files), len(files)
 
 
 # (file, its only include, whether it is allowed)
@@ -275,6 +297,7 @@ WRAPPER = {
     "core/cpu/plan.h": '#include "core/cpu/onednn.h"\n',
     "train/config/node.h": "#include <yaml-cpp/yaml.h>\n",
     "core/cuda/runtime/stream.h": "#include <cuda_runtime.h>\n",
+    "core/support/frame.h": "namespace tessera {\nstruct Frame {\n",
 }
 # (file beside those of WRAPPER, its text, the line complained about or None)
 SELF_TEST_TYPES = (
@@ -297,6 +320,10 @@ SELF_TEST_TYPES = (
     ("train/trainer.h", "Value from(const YAML::Node& node);\n", 1),
     ("train/trainer.cpp", "namespace YAML { class Node; }\n", None),
     ("core/cpu/onednn.h", '#include "core/cpu/plan.h"\n', 0),
+    ("train/data/frame.h", "namespace tessera {\nclass Frame final : public Base {\n", 2),
+    ("train/data/frame.h", "namespace tessera {\nnamespace plot {\nstruct Frame {\n", None),
+    ("train/data/frame.cpp", "namespace tessera {\nstruct Frame {\n", None),
+    ("train/data/frame.h", "namespace tessera {\nstruct Frame;\n", None),
 )
 
 
@@ -354,7 +381,7 @@ def main(arguments):
     if count == 0:
         print(f"{root}: no source files below it")
         return 1
-    print(f"{count} files, {len(problems)} forbidden includes")
+    print(f"{count} files, {len(problems)} complaints")
     return 1 if problems else 0
 
 

@@ -315,7 +315,7 @@ struct RowFields {
 };
 
 struct AnswerFields {
-  Answer answer;
+  QuestionAnswer answer;
   void fields(Fields& f) {
     IntervalFields difference{answer.difference};
     f.add("question", answer.question, {.help = "as the table file asks it"});
@@ -326,7 +326,7 @@ struct AnswerFields {
 
 }  // namespace
 
-std::string answer_text(const Answer& answer) {
+std::string answer_text(const QuestionAnswer& answer) {
   const MeanInterval& difference = answer.difference;
   if (difference.n == 0) {
     return str(answer.question.ask, " Not known: no seed has a figure for both ", answer.question.arm, " and ",
@@ -350,7 +350,7 @@ std::string to_markdown(const TableView& view, const std::string& command, const
   text += arms_table(view);
   if (!picture.empty()) text += str("\n![", capitalised(view.metric->key), " against measured time](", picture, ")\n");
   if (!view.answers.empty()) text += '\n';
-  for (const Answer& answer : view.answers) text += str("- ", answer_text(answer), '\n');
+  for (const QuestionAnswer& answer : view.answers) text += str("- ", answer_text(answer), '\n');
   text += str("\n", notes(view));
   text += str("\n## Stage by stage\n\n", stages_table(view));
   if (!view.file.published.empty()) text += str("\n## Published\n\n", published_table(view));
@@ -388,7 +388,7 @@ Value to_value(const TableView& view, const std::string& command) {
     rows.as_list().push_back(write(RowFields{row, view.metric->column, view.file.timed(), has_inputs(view), has_against(view)}));
   value.set("rows", std::move(rows));
   Value answers = Value::list();
-  for (const Answer& answer : view.answers) answers.as_list().push_back(write(AnswerFields{answer}));
+  for (const QuestionAnswer& answer : view.answers) answers.as_list().push_back(write(AnswerFields{answer}));
   value.set("answers", std::move(answers));
   Value published = Value::list();
   for (const PublishedRow& row : view.file.published) published.as_list().push_back(write(row));

@@ -14,6 +14,6 @@ std::string to_csv(const TableView& view);  // a line per arm and batch; metrics
 Value to_value(const TableView& view, const std::string& command);
 
 // "Is ADMM worth its epochs? Yes: admm is 1.20 points above direct (95 % interval 0.31 to 2.09, 3 seeds)."
-std::string answer_text(const Answer& answer);
+std::string answer_text(const QuestionAnswer& answer);
 
 }  // namespace tessera

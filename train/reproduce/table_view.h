@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "core/shape.h"
-#include "train/reproduce/results_file.h"
 #include "train/report/statistics.h"
+#include "train/reproduce/results_file.h"
 #include "train/reproduce/table_file.h"
 #include "train/tasks/builtin.h"
 
@@ -56,7 +56,7 @@ struct ArmRow {
   double train_seconds() const;  // median over the seeds
 };
 
-struct Answer {
+struct QuestionAnswer {
   QuestionConfig question;
   const Metric* metric = &usual_metric();
   MeanInterval difference{};
@@ -66,7 +66,7 @@ struct TableView {
   TableFile file;
   const Metric* metric = &usual_metric();  // that the cells are judged by
   std::vector<ArmRow> rows{};  // arms with a result, in the file's order
-  std::vector<Answer> answers{};
+  std::vector<QuestionAnswer> answers{};
   std::size_t cells = 0;  // with a result, of
   std::size_t wanted = 0;  // that the table shows
   std::string timed_on{};  // empty before the networks were timed

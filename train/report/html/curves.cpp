@@ -116,7 +116,7 @@ void draw_labels(Drawing& drawing, const std::vector<StageLabels>& all) {
     for (const StageLabels::Label& label : labels.labels)
       drawing.text({label.x, y + kLabelHeight * static_cast<double>(label.row)}, label.words, "middle", " class=\"stage\"");
     for (const double step : labels.borders) {
-      const Frame& frame = drawing.frame();
+      const DrawingFrame& frame = drawing.frame();
       drawing.line({drawing.across(step), frame.top}, {drawing.across(step), frame.height - frame.bottom}, "border");
     }
     y += kLabelHeight * static_cast<double>(labels.rows);
@@ -189,7 +189,7 @@ std::string curves_html(const CurveChart& chart) {
   const std::vector<StageLabels> labels = all_labels(chart, steps);
   std::size_t rows = 0;
   for (const StageLabels& each : labels) rows += each.rows;
-  Frame frame{.width = kWidth, .top = 12 + kLabelHeight * static_cast<double>(rows), .bottom = 46};
+  DrawingFrame frame{.width = kWidth, .top = 12 + kLabelHeight * static_cast<double>(rows), .bottom = 46};
   frame.height = frame.top + kPlotHeight + frame.bottom;
   const Axis axis = value_axis(values);
   Drawing drawing(frame, Axis::between(steps.least, steps.greatest), axis);

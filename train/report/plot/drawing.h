@@ -11,7 +11,7 @@
 
 namespace tessera {
 
-struct Frame {  // in pixels: the whole, and what stays free around the axes
+struct DrawingFrame {  // in pixels: the whole, and what stays free around the axes
   double width = 760;
   double height = 460;
   double left = 70;
@@ -39,9 +39,9 @@ std::string svg_in_page(double width, double height, const std::string& id, cons
 
 class Drawing {
  public:
-  Drawing(const Frame& frame, const Axis& x, const Axis& y) : frame_(frame), x_(x), y_(y) {}
+  Drawing(const DrawingFrame& frame, const Axis& x, const Axis& y) : frame_(frame), x_(x), y_(y) {}
 
-  const Frame& frame() const { return frame_; }
+  const DrawingFrame& frame() const { return frame_; }
   double across(double value) const { return frame_.left + x_.share(value) * (frame_.width - frame_.left - frame_.right); }
   double down(double value) const {
     return frame_.height - frame_.bottom - y_.share(value) * (frame_.height - frame_.top - frame_.bottom);
@@ -68,7 +68,7 @@ class Drawing {
 
   bool taken(double x, double width, double y) const;
 
-  Frame frame_;
+  DrawingFrame frame_;
   Axis x_;
   Axis y_;
   std::vector<Box> names_;

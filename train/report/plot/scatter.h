@@ -20,7 +20,7 @@ struct ScatterPoint {
 };
 
 struct Scatter {
-  Frame frame{};
+  DrawingFrame frame{};
   std::string title{};  // above the axes; empty where it stands elsewhere
   std::string x_label{};
   std::string y_label{};
