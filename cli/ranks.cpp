@@ -4,14 +4,13 @@
 #include <iostream>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "cli/verb.h"
 #include "core/support/error.h"
-#include "core/support/text.h"
 #if TESSERA_HAS_MPI
 #include "core/comm/heartbeat.h"
 #include "core/comm/mpi_communicator.h"
+#include "core/comm/own_gpu.h"
 #endif
 #if TESSERA_HAS_NCCL
 #include "core/cuda/comm/nccl_sums.h"
@@ -33,19 +32,6 @@ int started_processes() {
 
 #if TESSERA_HAS_MPI
 Communicator* joined = nullptr;  // what several holds, also while it ends
-
-// This process sees one GPU: that of its number on its machine, where the user has named some the one at this place, and ranks
-// share them when there are more ranks. Before anybody asks for GPUs.
-void take_own_gpu() {
-  const char* const number = std::getenv("OMPI_COMM_WORLD_LOCAL_RANK");
-  if (number == nullptr) return;
-  std::string own = number;
-  if (const char* const named = std::getenv("CUDA_VISIBLE_DEVICES")) {
-    const std::vector<std::string> gpus = split(named, ',');
-    own = gpus.empty() ? "" : gpus[std::strtoul(number, nullptr, 10) % gpus.size()];
-  }
-  setenv("CUDA_VISIBLE_DEVICES", own.c_str(), 1);
-}
 
 // Ends all, from another thread than the one that computes.
 void end_ranks(const std::string& why) {

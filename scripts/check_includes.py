@@ -130,7 +130,7 @@ def defined_twice(root, files):
     """One complaint for each type that another header has defined before, in the same namespace."""
     problems, first = [], {}
     for path in files:
-        if path.suffix not in HEADERS:
+        if path.suffix not in HEADERS | {".cuh"}:
             continue
         namespaces = []
         for number, line in enumerate(read_lines(root / path), start=1):

@@ -132,8 +132,8 @@ Tensor workspace_of(std::size_t bytes, Device device) {
   return Tensor::empty({std::max<std::int64_t>(static_cast<std::int64_t>(bytes), 1)}, DType::u8, device);
 }
 
-// c' = op(a) b' for row-major b and c, analysed and called once: said by column-major matrices, which b' and c' are as they lie,
-// or by row-major ones, for which each call turns b and c.
+// c' = op(a) b' for row-major b and c, analysed and called once. With column-major matrices b and c are used as they lie; with
+// row-major ones each call transposes b before it and c after it.
 class SparseTimesDense {
  public:
   SparseTimesDense(SharedHandle handle, bool by_rows, Sparse a, cusparseOperation_t op, const Tensor& b, const Tensor& c,

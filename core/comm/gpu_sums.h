@@ -11,9 +11,12 @@ namespace tessera {
 class GpuSums {
  public:
   virtual ~GpuSums() = default;
-  // As Communicator::all_reduce() of values on this rank's GPU, to the same bytes; queued behind the work there. Collective:
-  // ranks give as many values of one type, of which the caller makes sure.
-  virtual void all_reduce(const Tensor& values) = 0;
+  // Memory for a sum of these values. By this rank alone, before the ranks agree to take the sum: of one that has no memory
+  // nobody must be waiting on a GPU.
+  virtual Tensor scratch_for(const Tensor& values) const = 0;
+  // As Communicator::all_reduce() of values on this rank's GPU, to the same bytes; queued on its stream. Collective: ranks give
+  // as many values of one type, of which the caller makes sure.
+  virtual void all_reduce(const Tensor& values, const Tensor& scratch) = 0;
 };
 
 // Collective; `ranks` outlives what it gives. Null on every rank where they cannot: sums then go through the hosts.

@@ -115,11 +115,13 @@ class MpiCommunicator : public Communicator {
 
   void all_reduce(const Tensor& values, std::string_view name) override {
     check_reducible(values);
+    GpuSums* const sums = values.device().is_cuda() ? sums_on(values.device()) : nullptr;
+    const Tensor scratch = sums == nullptr ? Tensor() : sums->scratch_for(values);
     agree(str("all_reduce of ", describe(values), name.empty() ? "" : " ", name));
     TESSERA_CHECK(values.numel() <= std::numeric_limits<int>::max(), ShapeError, "all_reduce: values are ", describe(values),
                   "; MPI counts to 2^31");
     if (values.device().is_cpu()) return reduce_on_host(values);
-    if (GpuSums* const sums = sums_on(values.device())) return sums->all_reduce(values);
+    if (sums != nullptr) return sums->all_reduce(values, scratch);
     const Tensor host = values.to(Device::cpu());
     reduce_on_host(host);
     values.copy_from(host.to(values.device()));

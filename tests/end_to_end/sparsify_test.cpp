@@ -70,7 +70,7 @@ TEST_F(SparsifyRuns, WhatIsKeptThoughNotFasterSaysItsCost) {
   train_where_nothing_is_faster({"~deterministic", "stages[1].sparsify.keep=always"});
   const std::string run = run_in("forged");
   expect_in(read_bytes(run + "/layers.csv"), "sparse,conv2,conv2d,sparse_conv2d,sparse,mask,kept 115,");
-  expect_in(read_bytes(run + "/layers.csv"), "0.7");
+  expect_in(read_bytes(run + "/layers.csv"), ",inference,2,3,0.7,0.6,0.8,false,");
   expect_in(read_bytes(run + "/report.md"), "0.70x (0.60-0.80)");
   EXPECT_EQ(tensors(run).at("conv2.values").shape(), (Shape{115}));
 }

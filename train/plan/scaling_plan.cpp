@@ -190,7 +190,7 @@ ScalingPlan plan_scaling(const Experiment& experiment, std::int64_t ranks, const
   TESSERA_CHECK(config.data.batch % ranks == 0, ConfigError, "--ranks: data.batch is ", config.data.batch, "; ", ranks,
                 " ranks cannot share it equally");
   TESSERA_CHECK(resolve_device(config.device).is_cpu(), ConfigError, "--ranks: device is ", config.device,
-                "; several ranks compute on the CPU alone: set device: cpu");
+                "; what several ranks take is predicted for CPUs alone: set device: cpu");
   settle_for_run(config);
   set_compute_threads(config.threads.compute);
   RunInputs inputs = check_experiment(experiment);

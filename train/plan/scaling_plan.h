@@ -60,7 +60,7 @@ struct ScalingPlan {
 
 // Takes a few steps of each share, with the experiment's compute threads, after the passes of the stages until then. Counts that
 // do not divide the batch have no row. Losses, statistics of batch norms and what hooks do at intervals are not counted. Throws
-// ConfigError where the batch has no equal shares for `ranks`, and on a GPU, on which several ranks do not compute.
+// ConfigError where the batch has no equal shares for `ranks`, and on a GPU.
 ScalingPlan plan_scaling(const Experiment& experiment, std::int64_t ranks, const Interconnect& between);
 
 // "25G", bits a second -> bytes a second; "10us" -> seconds. Throw ConfigError naming the option.

@@ -7,8 +7,10 @@
 #include <optional>
 #include <utility>
 
+#include "core/device/precision.h"
 #include "core/support/error.h"
 #include "core/support/text.h"
+#include "train/run/compute_dtype.h"
 #include "train/run/decisions_file.h"
 #include "train/run/environment.h"
 #include "train/run/rank_leader.h"
@@ -44,6 +46,7 @@ class Follower {
     const Experiment experiment = parse_experiment(run.at("config"));
     const ExperimentConfig& config = experiment.config;
     set_compute_threads(config.threads.compute);
+    tf32_.emplace(takes_tf32(config));
     log_.open(run.at("logs").as_list().at(static_cast<std::size_t>(ranks_.rank())).as_string());
     log_.line(str("rank ", ranks_.rank(), " of ", ranks_.size(), ", process ", getpid(), " on ",
                   describe_environment(config).at("host").as_string(), ", ", resolve_compute_threads(config.threads.compute),
@@ -131,6 +134,7 @@ class Follower {
   StopRequest stop_;
   RankLog& log_;
   std::optional<RunState> state_;
+  std::optional<Tf32Products> tf32_;
   DecisionMap told_;
   std::unique_ptr<DecisionScope> decisions_;
 };

@@ -14,9 +14,7 @@ namespace tessera {
 
 void refuse_for_ranks(const Communicator& ranks, const ExperimentConfig& config) {
   if (ranks.size() == 1) return;
-  if (const Device device = resolve_device(config.device); device.is_cuda()) {
-    TESSERA_CHECK(device.index() == 0, ConfigError, "device is ", config.device,
-                  "; of several ranks each sees one GPU: set device: cuda, and CUDA_VISIBLE_DEVICES to those that they may have");
+  if (resolve_device(config.device).is_cuda()) {
     const auto synchronises = [](const StageConfig& stage) { return stage.training.sync_batch_norm.value_or(false); };
     const auto stage = std::ranges::find_if(config.stages, synchronises);
     TESSERA_CHECK(stage == config.stages.end(), ConfigError, "sync_batch_norm of stage ", stage->name,

@@ -13,7 +13,7 @@
 
 namespace tessera {
 
-// Throws ConfigError naming what several ranks cannot do yet: compute on a GPU, leave out broken images.
+// Throws ConfigError naming what several ranks cannot do yet, such as leaving out broken images.
 void refuse_for_ranks(const Communicator& ranks, const ExperimentConfig& config);
 
 class RankLeader {

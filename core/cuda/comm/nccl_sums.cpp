@@ -71,23 +71,30 @@ class NcclSums final : public GpuSums {
     watcher_.join();
     try {
       settle(ncclCommFinalize(comm_), "ncclCommFinalize");
-      check(ncclCommDestroy(comm_), "ncclCommDestroy");
     } catch (const Error& error) {
       log_warning(error.what());
       static_cast<void>(ncclCommAbort(comm_));
+      return;
     }
+    static_cast<void>(ncclCommDestroy(comm_));
   }
   NcclSums(const NcclSums&) = delete;
   NcclSums& operator=(const NcclSums&) = delete;
 
-  void all_reduce(const Tensor& values) override {
+  // For this rank's piece of every rank's values.
+  Tensor scratch_for(const Tensor& values) const override {
+    const std::int64_t count = values.numel();
+    const std::int64_t width = begin_of_piece(count, rank_ + 1, size_) - begin_of_piece(count, rank_, size_);
+    return Tensor::empty({width * size_}, values.dtype(), values.device());
+  }
+
+  void all_reduce(const Tensor& values, const Tensor& scratch) override {
     const Tensor flat = values.reshape({values.numel()});
     const auto piece = [&](int rank) {
       return flat.slice(0, begin_of_piece(flat.numel(), rank, size_), begin_of_piece(flat.numel(), rank + 1, size_));
     };
     const std::int64_t width = piece(rank_).numel();
-    const Tensor of_ranks = Tensor::empty({width * size_}, values.dtype(), values.device());
-    const auto of_rank = [&](int rank) { return of_ranks.slice(0, width * rank, width * (rank + 1)); };
+    const auto of_rank = [&](int rank) { return scratch.slice(0, width * rank, width * (rank + 1)); };
     exchange([&](int rank) {
       send(piece(rank), rank);
       receive(of_rank(rank), rank);
@@ -105,9 +112,14 @@ class NcclSums final : public GpuSums {
   // With every rank at once.
   template <class WithRank>
   void exchange(const WithRank& with_rank) const {
-    check(ncclGroupStart(), "ncclGroupStart", comm_);
-    for (int rank = 0; rank < size_; ++rank) with_rank(rank);
-    settle(ncclGroupEnd(), "ncclGroupEnd");
+    try {
+      check(ncclGroupStart(), "ncclGroupStart", comm_);
+      for (int rank = 0; rank < size_; ++rank) with_rank(rank);
+      settle(ncclGroupEnd(), "ncclGroupEnd");
+    } catch (const Error& error) {
+      failed_(error.what());  // the GPU may wait for ranks that do not come, and who unwinds for the GPU
+      throw;
+    }
   }
   void send(const Tensor& values, int rank) const {
     if (values.numel() == 0) return;
@@ -142,7 +154,10 @@ class NcclSums final : public GpuSums {
     std::unique_lock lock(mutex_);
     while (!changed_.wait_for(lock, kWatched, [this] { return ends_; })) {
       const ncclResult_t now = state();
-      if (now != ncclSuccess && now != ncclInProgress) failed_(said(now, comm_));
+      if (now == ncclSuccess || now == ncclInProgress) continue;
+      lock.unlock();
+      failed_(said(now, comm_));
+      lock.lock();
     }
   }
 

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/comm/own_gpu.h"
 #include "core/support/error.h"
 #include "tests/support/message_of.h"
 
@@ -31,6 +32,17 @@ TEST(OneProcess, TakesWhatRanksWouldTake) {
               refused(Tensor::zeros({4, 2}).slice(1, 0, 1));
             }),
             "all_reduce: values are f32 [4, 1] on cpu and strided; must be contiguous");
+}
+
+TEST(OwnGpu, IsThatOfTheRanksNumberAmongThoseThatItMayHave) {
+  EXPECT_EQ(own_gpu(0, std::nullopt, 4), "0");
+  EXPECT_EQ(own_gpu(3, std::nullopt, 4), "3");
+  EXPECT_EQ(own_gpu(5, std::nullopt, 4), "1") << "ranks beyond the last begin again";
+  EXPECT_EQ(own_gpu(1, std::nullopt, 0), std::nullopt) << "no driver";
+  EXPECT_EQ(own_gpu(0, "2,GPU-7f", 4), "2");
+  EXPECT_EQ(own_gpu(1, "2,GPU-7f", 4), "GPU-7f");
+  EXPECT_EQ(own_gpu(2, "2,GPU-7f", 4), "2");
+  EXPECT_EQ(own_gpu(1, "", 4).value_or(""), "") << "hidden they stay";
 }
 
 }  // namespace
