@@ -1,15 +1,3 @@
-# cuDNN 9, from the CUDA toolkit's folders or CUDNN_ROOT: target CUDNN::cudnn, CUDNN_VERSION. CMake itself has no such module.
-find_path(CUDNN_INCLUDE_DIR cudnn.h HINTS ${CUDAToolkit_INCLUDE_DIRS})
-find_library(CUDNN_LIBRARY cudnn HINTS ${CUDAToolkit_LIBRARY_DIR} ${CUDAToolkit_LIBRARY_ROOT}/lib)
-if(CUDNN_INCLUDE_DIR)
-  file(STRINGS ${CUDNN_INCLUDE_DIR}/cudnn_version.h lines REGEX "^#define CUDNN_(MAJOR|MINOR|PATCHLEVEL) +[0-9]+")
-  string(REGEX REPLACE "[^0-9]*([0-9]+)[^0-9]+([0-9]+)[^0-9]+([0-9]+).*" "\\1.\\2.\\3" CUDNN_VERSION "${lines}")
-endif()
-include(FindPackageHandleStandardArgs)
-find_package_handle_standard_args(CUDNN REQUIRED_VARS CUDNN_LIBRARY CUDNN_INCLUDE_DIR VERSION_VAR CUDNN_VERSION)
-if(CUDNN_FOUND AND NOT TARGET CUDNN::cudnn)
-  add_library(CUDNN::cudnn UNKNOWN IMPORTED)
-  set_target_properties(CUDNN::cudnn PROPERTIES IMPORTED_LOCATION ${CUDNN_LIBRARY}
-                        INTERFACE_INCLUDE_DIRECTORIES ${CUDNN_INCLUDE_DIR})
-endif()
-mark_as_advanced(CUDNN_INCLUDE_DIR CUDNN_LIBRARY)
+# cuDNN 9: target CUDNN::cudnn, CUDNN_VERSION.
+include(${CMAKE_CURRENT_LIST_DIR}/find_cuda_library.cmake)
+tessera_find_cuda_library(CUDNN cudnn cudnn_version.h PATCHLEVEL)

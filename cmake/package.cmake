@@ -32,5 +32,6 @@ write_basic_package_version_file(${PROJECT_BINARY_DIR}/tesseraConfigVersion.cmak
 install(FILES ${PROJECT_BINARY_DIR}/tesseraConfig.cmake ${PROJECT_BINARY_DIR}/tesseraConfigVersion.cmake
         DESTINATION ${TESSERA_CMAKE_DIR})
 if(TESSERA_HAS_CUDA)
-  install(FILES ${PROJECT_SOURCE_DIR}/cmake/FindCUDNN.cmake DESTINATION ${TESSERA_CMAKE_DIR})
+  install(FILES ${PROJECT_SOURCE_DIR}/cmake/FindCUDNN.cmake ${PROJECT_SOURCE_DIR}/cmake/find_cuda_library.cmake
+          DESTINATION ${TESSERA_CMAKE_DIR})
 endif()

@@ -92,9 +92,7 @@ BackgroundSums::~BackgroundSums() {
 
 void BackgroundSums::add(const Tensor& tensor, std::string_view name) {
   check_reducible(tensor);
-  if (!bucket_.takes(tensor)) {
-    sum(std::exchange(bucket_, Bucket(bytes_)));
-  }
+  if (!bucket_.takes(tensor)) sum(std::exchange(bucket_, Bucket(bytes_)));
   bucket_.add(tensor, name);
 }
 

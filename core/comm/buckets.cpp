@@ -5,7 +5,6 @@
 #include <utility>
 
 namespace tessera {
-
 namespace {
 
 // Of the same size, both contiguous. On the CPU by the thread that calls: another one computes with all processors meanwhile.

@@ -41,9 +41,15 @@ TEST_F(CudaRanks, HaveTheBytesOfOneProcessInMicroBatches) {
 // Rank 0 tells its choices between the sums of a backward.
 TEST_F(CudaRanks, ChoicesOfAClockAreRankZeros) {
   write_experiment(small_experiment_of_ranks());
-  const Outcome timed = run_ranks(2, train("timed", {"deterministic=false", "stages[0].train=4s", "~stages[3]", "~stages[2]",
-                                                     "~stages[1]", "model.layers[3].conv2d.out=32"}));
+  const Outcome timed = run_ranks(2,
+                                  train("timed", {"deterministic=false", "stages[0].train=4s", "~stages[3]", "~stages[2]",
+                                                  "~stages[1]", "model.layers[3].conv2d.out=32"}),
+                                  {"TESSERA_LOG=debug"});
   ASSERT_EQ(timed.exit_code, 0) << timed.output;
+#if TESSERA_HAS_NCCL
+  const bool shared = timed.output.find("ranks share a GPU") != std::string::npos;
+  EXPECT_NE(timed.output.find("ranks: sums on cuda:0 by NCCL") != std::string::npos, shared) << timed.output;
+#endif
   expect_in(read_bytes(run_in("timed") + "/decisions.json"), "cuda.conv2d.forward");
 }
 

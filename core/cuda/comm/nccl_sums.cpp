@@ -117,7 +117,7 @@ class NcclSums final : public GpuSums {
       for (int rank = 0; rank < size_; ++rank) with_rank(rank);
       settle(ncclGroupEnd(), "ncclGroupEnd");
     } catch (const Error& error) {
-      failed_(error.what());  // the GPU may wait for ranks that do not come, and who unwinds for the GPU
+      failed_(error.what());  // the GPU may wait for ranks that do not come, and to free memory is to wait for the GPU
       throw;
     }
   }
@@ -182,6 +182,7 @@ std::unique_ptr<GpuSums> made(Communicator& ranks, Device gpu, const Failed& fai
   std::string bytes(reinterpret_cast<const char*>(&id), sizeof id);
   ranks.broadcast(bytes);
   std::memcpy(&id, bytes.data(), sizeof id);
+  log(LogLevel::debug, str("ranks: sums on ", gpu, " by NCCL"));
   return std::make_unique<NcclSums>(ranks, gpu, id, failed);
 }
 
