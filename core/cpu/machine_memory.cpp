@@ -36,4 +36,10 @@ std::size_t last_cache() {
   return static_cast<std::size_t>(std::max(::sysconf(_SC_LEVEL3_CACHE_SIZE), 0L));
 }
 
+bool exceeds_caches(std::int64_t bytes) {
+  constexpr std::size_t kLeastCache = std::size_t{8} << 20;
+  static const auto cache = static_cast<std::int64_t>(std::max(last_cache(), kLeastCache));
+  return bytes > cache;
+}
+
 }  // namespace tessera::cpu

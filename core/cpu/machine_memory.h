@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 
 namespace tessera::cpu {
 
@@ -16,5 +17,8 @@ std::size_t peak_resident();
 // Bytes of the last cache that a core reaches; 0 when the system does not tell. sysconf() is asked only where there is no sysfs:
 // on AMD's processors glibc before 2.37 gives the sum of all such caches of a socket, of which a core reaches one.
 std::size_t last_cache();
+
+// Whether so many bytes are more than the last cache holds; one of 8 MiB where the system does not tell.
+bool exceeds_caches(std::int64_t bytes);
 
 }  // namespace tessera::cpu

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "core/cpu/isa.h"
+#include "core/cpu/machine_memory.h"
 #include "core/cpu/parallel.h"
 #include "core/cpu/sparse/packer.h"
 #include "core/cpu/sparse/strips.h"
@@ -14,8 +15,8 @@ namespace {
 
 constexpr std::int64_t kLine = 16;  // floats of a cache line
 constexpr std::int64_t kRowsAtOnce = 128;  // of y, which stay in the caches while their parts are multiplied: 32 KiB
-// What is read and written next is fetched in turns while a panel is multiplied: so many for all blocks of a part, of so many
-// pieces at least.
+// Where x and y do not fit into the caches, what is read and written next is fetched in turns while a panel is multiplied: so
+// many for all blocks of a part, of so many pieces at least. Elsewhere fetching costs 5 % of a product with few elements.
 constexpr std::int64_t kTurns = 16, kPiecesOfATurn = 16;
 
 // Fetches `rows` rows of `floats` each into the second-level cache, a share at each turn.
@@ -56,8 +57,10 @@ Lists slice(const Lists& lists, std::int64_t turn, std::int64_t turns) {
 
 class Multiplier {
  public:
-  Multiplier(const Kernels& kernels, const Plan& plan, const float* weights, const float* bias, bool relu, float* y)
-      : kernels_(kernels), plan_(plan), weights_(weights), bias_(bias), relu_(relu), y_(y) {
+  // `fetches`: parts of y, before they are written.
+  Multiplier(const Kernels& kernels, const Plan& plan, const float* weights, const float* bias, bool relu, float* y, bool fetches)
+      : kernels_(kernels), plan_(plan), weights_(weights), bias_(bias), relu_(relu), y_(y), fetches_(fetches) {
+    if (!fetches) return;
     const std::int64_t lists = plan.blocks * static_cast<std::int64_t>(plan.parts.size());
     const std::int64_t pieces = static_cast<std::int64_t>(plan.pieces.size()) / std::max<std::int64_t>(1, lists);
     turns_ = std::max<std::int64_t>(1, std::min(kTurns / plan.blocks, pieces / kPiecesOfATurn));
@@ -94,7 +97,7 @@ class Multiplier {
     const std::int64_t first = plan_.parts[begin].first, rows = plan_.parts[end - 1].last - first;
     for (std::int64_t r = 0; r < rows; ++r) std::fill_n(panel + r * kPanel, kPanel, bias_ != nullptr ? bias_[first + r] : 0.0F);
     float* const to = y_ + work.first * plan_.rows + first;
-    Fetch results(to, work.count, rows, plan_.rows, turns(end - begin));
+    Fetch results(to, fetches_ ? work.count : 0, rows, plan_.rows, turns(end - begin));
     for (std::int64_t block = 0; block < plan_.blocks; ++block) {
       for (std::size_t part = begin; part < end; ++part) {
         for (std::int64_t turn = 0; turn < turns_; ++turn) {
@@ -117,6 +120,7 @@ class Multiplier {
   const float* bias_;
   bool relu_;
   float* y_;
+  bool fetches_;
   std::int64_t turns_ = 1;  // of each part and block
 };
 
@@ -136,7 +140,10 @@ void multiply(const Kernels& kernels, const Plan& plan, const float* weights, co
   const std::int64_t shares = panels >= 4 * threads || threads == 1 ? 1 : static_cast<std::int64_t>(plan.parts.size());
   const std::int64_t tasks = panels * shares;
   const int parts = static_cast<int>(std::min<std::int64_t>(threads, tasks));
-  const Multiplier multiplier(kernels, plan, weights, bias, relu, y);
+  const std::int64_t pixels = window.images * window.y.sources * window.x.sources;
+  const std::int64_t floats = pixels * window.channels + window.positions() * plan.rows;
+  const bool fetches = exceeds_caches(floats * static_cast<std::int64_t>(sizeof(float)));
+  const Multiplier multiplier(kernels, plan, weights, bias, relu, y, fetches);
   const std::int64_t each = (plan.columns + multiplier.panel_rows()) * kPanel;
   const Tensor panel_memory = Tensor::empty({parts, each});
   parallel_parts(tasks, parts, [&](std::int64_t begin, std::int64_t end, int thread) {
@@ -151,7 +158,7 @@ void multiply(const Kernels& kernels, const Plan& plan, const float* weights, co
       const PanelWork work = shares == 1 ? PanelWork{x_panel, first, count, 0, plan.parts.size()}
                                          : PanelWork{x_panel, first, count, static_cast<std::size_t>(task % shares), 1};
       // A thread that goes on to another panel reads its pixels meanwhile, where they lie side by side.
-      const bool goes_on = window.is_pointwise() && task + 1 < end && (task + 1) % shares == 0;
+      const bool goes_on = fetches && window.is_pointwise() && task + 1 < end && (task + 1) % shares == 0;
       const std::int64_t rows = goes_on ? std::min(kPanel, window.positions() - first - count) : 0;
       const Fetch next(x + (first + count) * window.channels, rows, window.channels, window.channels,
                        multiplier.turns(work.parts));

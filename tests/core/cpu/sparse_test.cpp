@@ -5,9 +5,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
 #include <span>
 
 #include "core/cpu/isa.h"
+#include "core/cpu/machine_memory.h"
 #include "core/cpu/reference/conv2d.h"
 #include "core/cpu/sparse/gradient.h"
 #include "core/cpu/sparse/product.h"
@@ -130,6 +132,27 @@ TEST_P(SparseKernels, ForwardWithBiasAndRectifier) {
       EXPECT_LE(relative_error(y, want), kTolerance) << describe(p.g) << " density " << c.density;
     }
   }
+}
+
+// What is read next is fetched while vectors beyond the caches are multiplied, by a few pieces at a time.
+TEST_P(SparseKernels, VectorsBeyondTheCachesGiveTheBytesOfFew) {
+  const std::int64_t columns = 40, rows = 520;
+  const auto floats = static_cast<std::int64_t>(std::max(last_cache(), std::size_t{8} << 20) / sizeof(float));
+  const std::int64_t vectors = floats / (columns + rows) + 1, few = vectors / 9;
+  ASSERT_TRUE(exceeds_caches(vectors * (columns + rows) * 4));
+  ASSERT_FALSE(exceeds_caches(few * (columns + rows) * 4));
+  const Problem p({vectors, 1, 1, columns, rows, 1, .15, 1});
+  const Tensor x = random(p.x_shape(), 2), y = Tensor::empty(p.y_shape()), parts = Tensor::empty(p.y_shape());
+  const Plan plan = row_plan(p.index, 1);
+  const std::vector<float> weights = p.packed(plan);
+  multiply(*used, plan, weights.data(), {p.g, Conv2dPass::forward}, x.data<float>(), nullptr, false, y.data<float>());
+  for (std::int64_t first = 0; first < vectors; first += few) {
+    Conv2dGeometry part = p.g;
+    part.n = std::min(few, vectors - first);
+    multiply(*used, plan, weights.data(), {part, Conv2dPass::forward}, x.data<float>() + first * columns, nullptr, false,
+             parts.data<float>() + first * rows);
+  }
+  EXPECT_EQ(std::memcmp(y.data<float>(), parts.data<float>(), static_cast<std::size_t>(y.numel()) * sizeof(float)), 0);
 }
 
 // Strips that fill their last group and such that do not, whole rows and single pixels, strips that the image's edge cuts.
