@@ -36,6 +36,22 @@ template <int W>
   std::memcpy(to, &v, sizeof v);
 }
 
+// The first `count` of W floats, zeros behind them; reads no others.
+template <int W>
+[[gnu::always_inline]] inline Vec<W> load_first(const float* from, std::int64_t count) {
+#ifdef __AVX512F__
+  if constexpr (W == 16) {
+    const __m512 v = _mm512_maskz_loadu_ps(static_cast<__mmask16>((1U << count) - 1), from);
+    return reinterpret_cast<const Vec<16>&>(v);
+  }
+#endif
+  if constexpr (W == 8) {
+    const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
+    const __m256 v = _mm256_maskload_ps(from, _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), lanes));
+    return reinterpret_cast<const Vec<8>&>(v);
+  }
+}
+
 // bf16 is the upper half of an f32. Intrinsics, because GCC's own conversions between 16 and 32 bits take twice the instructions.
 [[gnu::always_inline]] inline Vec<8> widened(const __m128i& halves) {
   const __m256 v = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));

@@ -85,8 +85,8 @@ void forward(const Conv2dGeometry& g, const Tensor& x, const Tensor& values, con
   }
   const float* const offset = bias.defined() ? bias.data<float>() : nullptr;
   if (g.is_pointwise() && g.n * g.oh * g.ow <= sparse::kFewVectors) {
-    return sparse::multiply_few(weight.index(), values.data<float>(), g.n * g.oh * g.ow, x.data<float>(), offset, relu,
-                                y.data<float>());
+    return sparse::multiply_few(sparse::kernels(), weight.index(), weight.grouped_rows(), values.data<float>(), g.n * g.oh * g.ow,
+                                x.data<float>(), offset, relu, y.data<float>());
   }
   const sparse::Plan& plan = weight.row_plan();
   sparse::multiply(sparse::kernels(), plan, packed(plan, values).data<float>(), {g, Conv2dPass::forward}, x.data<float>(), offset,

@@ -4,6 +4,7 @@
 
 #include "core/cpu/sparse/gradient_plan.h"
 #include "core/cpu/sparse/plan.h"
+#include "core/cpu/sparse/row_dots.h"
 #include "core/cuda/sparse/matrix.h"
 #include "core/support/error.h"
 
@@ -80,6 +81,12 @@ const cpu::sparse::GradientPlan& SparseWeight::gradient_plan() const {
     gradient_plan_ = std::make_unique<cpu::sparse::GradientPlan>(cpu::sparse::gradient_plan(index_, taps()));
   }
   return *gradient_plan_;
+}
+
+const cpu::sparse::GroupedRows& SparseWeight::grouped_rows() const {
+  const std::scoped_lock lock(lock_);
+  if (!grouped_rows_) grouped_rows_ = std::make_unique<cpu::sparse::GroupedRows>(cpu::sparse::grouped_rows(index_));
+  return *grouped_rows_;
 }
 
 const cuda::sparse::Matrix& SparseWeight::row_matrix(Device device) const {

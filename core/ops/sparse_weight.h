@@ -11,6 +11,7 @@ namespace tessera {
 
 namespace cpu::sparse {
 struct GradientPlan;
+struct GroupedRows;
 struct Plan;
 }  // namespace cpu::sparse
 namespace cuda::sparse {
@@ -44,6 +45,7 @@ class SparseWeight {
   const cpu::sparse::Plan& row_plan() const;  // of the result
   const cpu::sparse::Plan& column_plan() const;  // of the input's gradient
   const cpu::sparse::GradientPlan& gradient_plan() const;  // of the values' gradient
+  const cpu::sparse::GroupedRows& grouped_rows() const;  // of the result of a few vectors
 
   // For the kernels of a GPU, likewise, and made anew where another device asks.
   const cuda::sparse::Matrix& row_matrix(Device device) const;
@@ -57,6 +59,7 @@ class SparseWeight {
   mutable Tensor positions_, offsets_;
   mutable std::unique_ptr<cpu::sparse::Plan> row_plan_, column_plan_;
   mutable std::unique_ptr<cpu::sparse::GradientPlan> gradient_plan_;
+  mutable std::unique_ptr<cpu::sparse::GroupedRows> grouped_rows_;
   mutable std::unique_ptr<cuda::sparse::Matrix> row_matrix_, column_matrix_;
 };
 

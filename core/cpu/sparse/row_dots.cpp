@@ -7,13 +7,16 @@
 namespace tessera::cpu::sparse {
 namespace {
 
-constexpr std::int64_t kSums = 4;  // of each dot product, so that one addition need not wait for the one before
 constexpr std::int64_t kElementsOfAThread = 16384;
+constexpr std::int64_t kLanes = 16;  // of the widest vector
+constexpr std::int64_t kRowsAtOnce = 64;  // whose dot products wait together for their bias
+constexpr std::size_t kGatheredRows = 8;  // of a group, from which it pays to lay its columns of x side by side
+constexpr std::int64_t kSums = 4;  // of each dot product, so that one addition need not wait for the one before
 
-// One row of A with V vectors.
+// A row and V vectors, of which it reads its columns where they are.
 template <int V>
-void dot_row(const std::int32_t* columns, const float* values, std::int64_t count, const float* x, std::int64_t pitch,
-             float (&result)[V]) {
+void indexed_dots(std::span<const std::int32_t> columns, const float* values, const float* x, std::int64_t pitch, float* dots) {
+  const auto count = static_cast<std::int64_t>(columns.size());
   float sums[V][kSums]{};
   std::int64_t i = 0;
   for (; i + kSums <= count; i += kSums) {
@@ -24,37 +27,118 @@ void dot_row(const std::int32_t* columns, const float* values, std::int64_t coun
   for (; i < count; ++i) {
     for (int v = 0; v < V; ++v) sums[v][0] += values[i] * x[v * pitch + columns[i]];
   }
-  for (int v = 0; v < V; ++v) result[v] = (sums[v][0] + sums[v][1]) + (sums[v][2] + sums[v][3]);
+  for (int v = 0; v < V; ++v) dots[v] = (sums[v][0] + sums[v][1]) + (sums[v][2] + sums[v][3]);
 }
 
-template <int V>
-void multiply_vectors(const SparseIndex& index, const float* values, const float* x, const float* bias, bool relu, float* y) {
-  const std::int64_t mean = std::max<std::int64_t>(1, index.count() / std::max<std::int64_t>(1, index.rows));
-  parallel_for(index.rows, std::max<std::int64_t>(1, kElementsOfAThread / mean), [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t r = begin; r < end; ++r) {
-      const std::int64_t first = index.offsets[r];
-      float sums[V];
-      dot_row<V>(index.indices.data() + first, values + first, index.offsets[r + 1] - first, x, index.columns, sums);
-      for (int v = 0; v < V; ++v) {
-        const float sum = sums[v] + (bias != nullptr ? bias[r] : 0.0F);
-        y[v * index.rows + r] = relu && sum < 0 ? 0.0F : sum;
+using IndexedDots = void (*)(std::span<const std::int32_t>, const float*, const float*, std::int64_t, float*);
+constexpr IndexedDots kIndexedDots[kFewVectors] = {indexed_dots<1>, indexed_dots<2>, indexed_dots<3>, indexed_dots<4>};
+
+// What one thread multiplies: up to kFewVectors vectors with some of the rows.
+class FewProduct {
+ public:
+  FewProduct(const Kernels& kernels, const SparseIndex& index, const float* values, std::int64_t vectors, const float* x,
+             const float* bias, bool relu, float* y)
+      : kernels_(kernels), index_(index), values_(values), vectors_(vectors), x_(x), bias_(bias), relu_(relu), y_(y) {}
+
+  // Rows [begin, end) of a group.
+  void multiply(const RowGroup& group, std::int64_t begin, std::int64_t end) {
+    const std::int64_t pitch = gather(group.columns);
+    float dots[kRowsAtOnce * kFewVectors];
+    for (std::int64_t first = begin; first < end; first += kRowsAtOnce) {
+      const std::int64_t count = std::min(kRowsAtOnce, end - first);
+      const std::int32_t* const rows = group.rows.data() + first;
+      kernels_.few({rows, count, static_cast<std::int64_t>(group.columns.size()), index_.offsets.data(), values_},
+                   x_columns_.data(), pitch, static_cast<int>(vectors_), dots);
+      for (std::int64_t i = 0; i < count; ++i) {
+        for (std::int64_t v = 0; v < vectors_; ++v) set(v, rows[i], dots[i * vectors_ + v]);
       }
     }
-  });
+  }
+
+  // Rows that are read where they lie.
+  void multiply(std::span<const std::int32_t> rows) const {
+    const std::span<const std::int32_t> columns(index_.indices);
+    float dots[kFewVectors];
+    for (const std::int32_t row : rows) {
+      const std::int64_t first = index_.offsets[row], count = index_.offsets[row + 1] - first;
+      kIndexedDots[vectors_ - 1](columns.subspan(first, count), values_ + first, x_, index_.columns, dots);
+      for (std::int64_t v = 0; v < vectors_; ++v) set(v, row, dots[v]);
+    }
+  }
+
+ private:
+  void set(std::int64_t vector, std::int64_t row, float dot) const {
+    const float sum = dot + (bias_ != nullptr ? bias_[row] : 0.0F);
+    y_[vector * index_.rows + row] = relu_ && sum < 0 ? 0.0F : sum;
+  }
+
+  // The columns of each vector side by side, zeros behind them; returns from one vector to the next.
+  std::int64_t gather(std::span<const std::int32_t> columns) {
+    const auto count = static_cast<std::int64_t>(columns.size()), pitch = (count + kLanes - 1) / kLanes * kLanes;
+    x_columns_.resize(static_cast<std::size_t>(vectors_ * pitch));
+    for (std::int64_t v = 0; v < vectors_; ++v) {
+      float* const to = x_columns_.data() + v * pitch;
+      const float* const from = x_ + v * index_.columns;
+      for (std::int64_t i = 0; i < count; ++i) to[i] = from[columns[i]];
+      std::fill(to + count, to + pitch, 0.0F);
+    }
+    return pitch;
+  }
+
+  const Kernels& kernels_;
+  const SparseIndex& index_;
+  const float* values_;
+  std::int64_t vectors_;
+  const float* x_;
+  const float* bias_;
+  bool relu_;
+  float* y_;
+  std::vector<float> x_columns_;
+};
+
+// Of rows with `elements` in all, as many as are worth a thread.
+std::int64_t grain_of(std::int64_t rows, std::int64_t elements) {
+  return std::max<std::int64_t>(1, kElementsOfAThread * rows / std::max<std::int64_t>(1, elements));
 }
 
 }  // namespace
 
-void multiply_few(const SparseIndex& index, const float* values, std::int64_t vectors, const float* x, const float* bias,
-                  bool relu, float* y) {
-  std::int64_t v = 0;
-  for (; v + 4 <= vectors; v += 4) {
-    multiply_vectors<4>(index, values, x + v * index.columns, bias, relu, y + v * index.rows);
+GroupedRows grouped_rows(const SparseIndex& index) {
+  GroupedRows rows;
+  std::vector<bool> grouped(static_cast<std::size_t>(index.rows), false);
+  std::int64_t end = 0;
+  rows.elements_alone = index.count();
+  for (RowGroup& group : rows_that_share_columns(index)) {
+    if (group.rows.size() < kGatheredRows) continue;
+    for (const std::int32_t row : group.rows) grouped[row] = true;
+    rows.elements_alone -= static_cast<std::int64_t>(group.rows.size() * group.columns.size());
+    rows.ends.push_back(end += static_cast<std::int64_t>(group.rows.size()));
+    rows.groups.push_back(std::move(group));
   }
-  for (; v + 2 <= vectors; v += 2) {
-    multiply_vectors<2>(index, values, x + v * index.columns, bias, relu, y + v * index.rows);
+  for (std::int32_t r = 0; r < index.rows; ++r) {
+    if (!grouped[r]) rows.alone.push_back(r);
   }
-  if (v < vectors) multiply_vectors<1>(index, values, x + v * index.columns, bias, relu, y + v * index.rows);
+  return rows;
+}
+
+void multiply_few(const Kernels& kernels, const SparseIndex& index, const GroupedRows& rows, const float* values,
+                  std::int64_t vectors, const float* x, const float* bias, bool relu, float* y) {
+  const auto alone = static_cast<std::int64_t>(rows.alone.size()), grouped = rows.ends.empty() ? 0 : rows.ends.back();
+  for (std::int64_t v = 0; v < vectors; v += kFewVectors) {
+    const FewProduct product(kernels, index, values, std::min(kFewVectors, vectors - v), x + v * index.columns, bias, relu,
+                             y + v * index.rows);
+    parallel_for(alone, grain_of(alone, rows.elements_alone), [&](std::int64_t begin, std::int64_t end) {
+      product.multiply(std::span(rows.alone).subspan(begin, end - begin));
+    });
+    parallel_for(grouped, grain_of(grouped, index.count() - rows.elements_alone), [&](std::int64_t begin, std::int64_t end) {
+      FewProduct of_thread = product;
+      auto group = std::ranges::upper_bound(rows.ends, begin) - rows.ends.begin();
+      for (std::int64_t at = begin; at < end; at = rows.ends[group++]) {
+        const std::int64_t first = group == 0 ? 0 : rows.ends[group - 1];
+        of_thread.multiply(rows.groups[group], at - first, std::min(rows.ends[group], end) - first);
+      }
+    });
+  }
 }
 
 }  // namespace tessera::cpu::sparse

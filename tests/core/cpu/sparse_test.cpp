@@ -209,16 +209,24 @@ TEST_P(SparseKernels, BackwardInput) {
   }
 }
 
-TEST(SparseFewVectors, AreTheDotProductsOfRows) {
-  for (const auto& [columns, rows, density] : {std::tuple{1, 1, 1.0}, {13, 7, 0.3}, {64, 10, 0.0}, {400, 300, 0.5}}) {
-    const Problem p({7, 1, 1, columns, rows, 1, density, 1});
+// Columns that fill no vector and several, rows alone and in groups, more than wait for their bias, empty ones.
+TEST_P(SparseKernels, FewVectorsAreMultipliedByRows) {
+  for (const auto& [columns, rows, density, sharing] : {std::tuple{1, 1, 1.0, 1},
+                                                        {13, 7, 0.3, 1},
+                                                        {64, 10, 0.0, 1},
+                                                        {400, 300, 0.5, 1},
+                                                        {300, 333, .4, 64},
+                                                        {131, 150, 1.0, 150}}) {
+    const Problem p({7, 1, 1, columns, rows, 1, density, sharing});
+    const GroupedRows groups = grouped_rows(p.index);
     const Tensor x = random(p.x_shape(), 2), bias = random({rows}, 3);
     const Tensor want = Tensor::empty(p.y_shape(), DType::f64);
     reference::conv2d_forward<double>(p.g, x.to(DType::f64).data<double>(), p.weight.data<double>(),
                                       bias.to(DType::f64).data<double>(), want.data<double>());
     for (std::int64_t vectors = 1; vectors <= 7; ++vectors) {
       const Tensor y = Tensor::full({vectors, rows}, NAN);
-      multiply_few(p.index, p.values.data<float>(), vectors, x.data<float>(), bias.data<float>(), false, y.data<float>());
+      multiply_few(*used, p.index, groups, p.values.data<float>(), vectors, x.data<float>(), bias.data<float>(), false,
+                   y.data<float>());
       const Tensor some = want.reshape({7, rows}).slice(0, 0, vectors).contiguous();
       EXPECT_LE(relative_error(y, some), kTolerance) << vectors << " vectors of " << columns << ", " << rows << " rows";
     }
@@ -311,8 +319,9 @@ std::vector<float> every_product(const Kernels& kernels, const Problem& p, const
   }
   if (p.g.is_pointwise()) {
     const std::int64_t vectors = std::min(p.g.n * p.g.oh * p.g.ow, kFewVectors);
-    add({vectors, p.g.out},
-        [&](float* y) { multiply_few(p.index, p.values.data<float>(), vectors, x.data<float>(), nullptr, false, y); });
+    add({vectors, p.g.out}, [&](float* y) {
+      multiply_few(kernels, p.index, grouped_rows(p.index), p.values.data<float>(), vectors, x.data<float>(), nullptr, false, y);
+    });
   }
   return all;
 }
