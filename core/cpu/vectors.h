@@ -36,22 +36,6 @@ template <int W>
   std::memcpy(to, &v, sizeof v);
 }
 
-// The first `count` of W floats, zeros behind them; reads no others.
-template <int W>
-[[gnu::always_inline]] inline Vec<W> load_first(const float* from, std::int64_t count) {
-#ifdef __AVX512F__
-  if constexpr (W == 16) {
-    const __m512 v = _mm512_maskz_loadu_ps(static_cast<__mmask16>((1U << count) - 1), from);
-    return reinterpret_cast<const Vec<16>&>(v);
-  }
-#endif
-  if constexpr (W == 8) {
-    const __m256i lanes = _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7);
-    const __m256 v = _mm256_maskload_ps(from, _mm256_cmpgt_epi32(_mm256_set1_epi32(static_cast<int>(count)), lanes));
-    return reinterpret_cast<const Vec<8>&>(v);
-  }
-}
-
 // bf16 is the upper half of an f32. Intrinsics, because GCC's own conversions between 16 and 32 bits take twice the instructions.
 [[gnu::always_inline]] inline Vec<8> widened(const __m128i& halves) {
   const __m256 v = _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));
@@ -110,6 +94,24 @@ template <int W>
 [[gnu::always_inline]] inline float lane_sum(const Vec<W>& v) {
   return joined<W>(
       v, [](const auto& a, const auto& b) __attribute__((always_inline)) { return a + b; });
+}
+// The lane sums of four vectors, each added in the order of lane_sum().
+template <int W>
+[[gnu::always_inline]] inline Vec<4> four_lanes(const Vec<W>& v) {
+  if constexpr (W == 4) {
+    return v;
+  } else {
+    Vec<W / 2> half[2];
+    std::memcpy(half, &v, sizeof v);
+    return four_lanes<W / 2>(half[0] + half[1]);
+  }
+}
+template <int W>
+[[gnu::always_inline]] inline Vec<4> lane_sums(const Vec<W> (&v)[4]) {
+  const __m128 a = four_lanes<W>(v[0]), b = four_lanes<W>(v[1]), c = four_lanes<W>(v[2]), d = four_lanes<W>(v[3]);
+  const __m128 ab = _mm_add_ps(_mm_unpacklo_ps(a, b), _mm_unpackhi_ps(a, b));  // lanes 0 + 2 of both, then lanes 1 + 3
+  const __m128 cd = _mm_add_ps(_mm_unpacklo_ps(c, d), _mm_unpackhi_ps(c, d));
+  return _mm_add_ps(_mm_movelh_ps(ab, cd), _mm_movehl_ps(cd, ab));
 }
 template <int W>
 [[gnu::always_inline]] inline float largest_lane(const Vec<W>& v) {  // any lane where one is NaN

@@ -1,5 +1,6 @@
 #include <optional>
 
+#include "core/cpu/cache_sweep.h"
 #include "core/cpu/in_f32.h"
 #include "core/cpu/onednn.h"
 #include "core/cpu/parallel.h"
@@ -215,9 +216,12 @@ RowWay row_way(const Tensor& x, const Tensor& weight, const Tensor& bias, const 
   key.insert(key.end(), {bias.defined(), relu, constant, static_cast<std::int64_t>(decision_epoch())});
   return *cache.get(std::move(key), [&] {
     std::optional<ConstantWeights> tried;  // holds what a way derives, which goes unless that way is chosen
+    std::optional<CacheSweep> sweep;
     if (constant) tried.emplace();
+    if (constant && weight.bytes() >= kLeastSweptBytes) sweep.emplace();
     const std::vector<std::string> names{"library", "one_thread", "team"};
     const auto seconds = [&](std::size_t i) {
+      if (sweep) (*sweep)();
       return seconds_of(i, [&] { forward_one_row(static_cast<RowWay>(i), x, weight, bias, y, relu); });
     };
     const std::string name =

@@ -6,9 +6,11 @@
 #include <string>
 #include <vector>
 
+#include "core/cpu/cache_sweep.h"
 #include "core/cpu/in_f32.h"
 #include "core/cpu/parallel.h"
 #include "core/cpu/reference/matmul.h"
+#include "core/cpu/rows/problem.h"
 #include "core/cpu/sparse/gradient.h"
 #include "core/cpu/sparse/product.h"
 #include "core/cpu/sparse/row_dots.h"
@@ -52,8 +54,13 @@ void by_choice(Conv2dPass pass, const Conv2dGeometry& g, const SparseWeight& wei
   const auto chosen = cache.get(std::move(key), [&] {
     // What each way derives from constant weights for the clock is not kept behind it.
     const std::optional<ConstantWeights> scope = constant ? std::make_optional<ConstantWeights>() : std::nullopt;
+    std::optional<CacheSweep> sweep;
+    if (constant && few && weight.shape().numel() * sizeof(float) >= kLeastSweptBytes) sweep.emplace();
     const std::vector<std::string> names{sparse_first ? "sparse" : "dense", sparse_first ? "dense" : "sparse"};
-    const auto seconds = [&](std::size_t i) { return seconds_of(i, [&] { run(i); }); };
+    const auto seconds = [&](std::size_t i) {
+      if (sweep) (*sweep)();
+      return seconds_of(i, [&] { run(i); });
+    };
     return std::make_unique<std::size_t>(decide(key_of(pass, g, weight, dtype, relu, constant), names, seconds));
   });
   run(*chosen);
@@ -85,7 +92,7 @@ void forward(const Conv2dGeometry& g, const Tensor& x, const Tensor& values, con
   }
   const float* const offset = bias.defined() ? bias.data<float>() : nullptr;
   if (g.is_pointwise() && g.n * g.oh * g.ow <= sparse::kFewVectors) {
-    return sparse::multiply_few(sparse::kernels(), weight.index(), weight.grouped_rows(), values.data<float>(), g.n * g.oh * g.ow,
+    return sparse::multiply_few(rows::kernels(), weight.index(), weight.grouped_rows(), values.data<float>(), g.n * g.oh * g.ow,
                                 x.data<float>(), offset, relu, y.data<float>());
   }
   const sparse::Plan& plan = weight.row_plan();

@@ -84,6 +84,51 @@ void softmax_backward(const float* y, const float* g, std::int64_t n, float scal
       grad_x, [&](const Vec<W>& v, const Vec<W>& grad) __attribute__((always_inline)) { return scale * v * (grad - dot); });
 }
 
+// Of a row and V vectors, whose lanes are still to be added.
+template <int W, int V, class T>
+[[gnu::always_inline]] inline void lanes_of_dots(const T* row, std::int64_t n, const float* x, std::int64_t pitch,
+                                                 Vec<W>* lanes) {
+  Vec<W> sums[V][4]{};
+  for_each_vector<W>(
+      n, [&](int s, std::int64_t i, auto part) __attribute__((always_inline)) {
+        const Vec<W> a = row_part<W>(row, i, part);
+#pragma GCC unroll 4
+        for (int v = 0; v < V; ++v) sums[v][s] += a * row_part<W>(x + v * pitch, i, part);
+      });
+#pragma GCC unroll 4
+  for (int v = 0; v < V; ++v) lanes[v] = (sums[v][0] + sums[v][1]) + (sums[v][2] + sums[v][3]);
+}
+
+template <int W, int V, class T>
+void dots_of_vectors(const T* const* rows, std::int64_t count, std::int64_t n, const float* x, std::int64_t pitch, float* dots) {
+  std::int64_t r = 0;
+  if constexpr (V == 1) {
+    for (; r + 4 <= count; r += 4) {
+      Vec<W> lanes[4];
+#pragma GCC unroll 4
+      for (int i = 0; i < 4; ++i) lanes_of_dots<W, 1>(rows[r + i], n, x, pitch, lanes + i);
+      store<4>(lane_sums<W>(lanes), dots + r);
+    }
+  }
+  for (; r < count; ++r) {
+    Vec<W> lanes[V];
+    lanes_of_dots<W, V>(rows[r], n, x, pitch, lanes);
+#pragma GCC unroll 4
+    for (int v = 0; v < V; ++v) dots[r * V + v] = lane_sum<W>(lanes[v]);
+  }
+}
+
+template <int W, class T>
+void dots(const T* const* rows, std::int64_t count, std::int64_t n, const float* x, std::int64_t pitch, int vectors,
+          float* dots) {
+  switch (vectors) {
+    case 1: return dots_of_vectors<W, 1>(rows, count, n, x, pitch, dots);
+    case 2: return dots_of_vectors<W, 2>(rows, count, n, x, pitch, dots);
+    case 3: return dots_of_vectors<W, 3>(rows, count, n, x, pitch, dots);
+    default: return dots_of_vectors<W, kMostVectors>(rows, count, n, x, pitch, dots);
+  }
+}
+
 template <int W, class T>
 constexpr KernelsOf<T> kernels_of_elements() {
   return {.gelu_erf = rows::gelu_erf<W, T>,
@@ -94,7 +139,8 @@ constexpr KernelsOf<T> kernels_of_elements() {
           .swiglu_backward = rows::swiglu_backward<W, T>,
           .rotate = rows::rotate<W, T>,
           .layer_norm = norm_kernels<W, true, T>(),
-          .rms_norm = norm_kernels<W, false, T>()};
+          .rms_norm = norm_kernels<W, false, T>(),
+          .dots = rows::dots<W, T>};
 }
 
 template <int W>

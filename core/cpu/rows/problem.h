@@ -45,6 +45,8 @@ struct NormKernels {
                      double* beta);
 };
 
+inline constexpr int kMostVectors = 4;
+
 // Those that both f32 and bf16 have.
 template <class T>
 struct KernelsOf {
@@ -60,6 +62,10 @@ struct KernelsOf {
   // Halves a and b of a head become a c - b s and b c + a s, with c = cosine [half] and s = sign sine [half]. y may be x.
   void (*rotate)(const T* x, const float* cosine, const float* sine, const HeadRow& row, float sign, Stores stores, T* y);
   NormKernels<T> layer_norm, rms_norm;
+  // dots [count][vectors]: of rows of n elements and of 1 to kMostVectors vectors x [vectors][pitch]. One row after another, so
+  // that rows which lie side by side are read as one stream.
+  void (*dots)(const T* const* rows, std::int64_t count, std::int64_t n, const float* x, std::int64_t pitch, int vectors,
+               float* dots);
 };
 
 struct Kernels {

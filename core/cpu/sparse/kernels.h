@@ -3,7 +3,6 @@
 #pragma once
 
 #include "core/cpu/sparse/dot_kernels.h"
-#include "core/cpu/sparse/few_kernels.h"
 #include "core/cpu/sparse/pack_kernels.h"
 #include "core/cpu/sparse/product_kernels.h"
 #include "core/cpu/sparse/tile_kernels.h"
@@ -13,7 +12,7 @@ namespace {
 
 template <int W>
 constexpr Kernels kernels_of() {
-  return {product<W>, strip_product<W>, dots<W>, tile<W>, few<W>, pack<W>, copy<W>, unpack<W>};
+  return {product<W>, strip_product<W>, dots<W>, tile<W>, pack<W>, copy<W>, unpack<W>};
 }
 
 }  // namespace

@@ -42,14 +42,6 @@ struct Dots {
   const std::int32_t* columns;  // of all rows one after another: floats behind the first of x
 };
 
-// Rows that keep the same columns; the values of row r lie at values + offsets[r].
-struct FewRows {
-  const std::int32_t* rows;
-  std::int64_t count, columns;
-  const std::int64_t* offsets;
-  const float* values;
-};
-
 inline constexpr std::int64_t kSpill = 15;  // floats behind what is copied that a whole vector may overwrite
 
 // Positions of a panel that are neighbours in a row of the image: [channels] rows of floats.
@@ -73,8 +65,6 @@ struct Kernels {
   // sums [count][16 vectors] += x y: columns of x, each `width` positions behind columns[i]; y [width][16 vectors].
   void (*tile)(const std::int32_t* columns, std::int64_t count, const float* y, std::int64_t vectors, const float* x,
                std::int64_t width, float* sums);
-  // dots [rows][vectors] of rows and of 1 to 4 vectors x [vectors][pitch], zeros behind their columns up to a whole vector.
-  void (*few)(const FewRows& of, const float* x, std::int64_t pitch, int vectors, float* dots);
   // to [channels][pitch] from `positions` rows of channels; zeros behind them up to a whole vector.
   void (*pack)(const float* const* rows, std::int64_t positions, std::int64_t channels, float* to, std::int64_t pitch);
   // to[c][segment.to ...] = segment.from[c * from_pitch ...] for every segment, in ascending order of channels. Overwrites up to

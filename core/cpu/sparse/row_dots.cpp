@@ -8,7 +8,6 @@ namespace tessera::cpu::sparse {
 namespace {
 
 constexpr std::int64_t kElementsOfAThread = 16384;
-constexpr std::int64_t kLanes = 16;  // of the widest vector
 constexpr std::int64_t kRowsAtOnce = 64;  // whose dot products wait together for their bias
 constexpr std::size_t kGatheredRows = 8;  // of a group, from which it pays to lay its columns of x side by side
 constexpr std::int64_t kSums = 4;  // of each dot product, so that one addition need not wait for the one before
@@ -36,22 +35,21 @@ constexpr IndexedDots kIndexedDots[kFewVectors] = {indexed_dots<1>, indexed_dots
 // What one thread multiplies: up to kFewVectors vectors with some of the rows.
 class FewProduct {
  public:
-  FewProduct(const Kernels& kernels, const SparseIndex& index, const float* values, std::int64_t vectors, const float* x,
+  FewProduct(const rows::Kernels& kernels, const SparseIndex& index, const float* values, std::int64_t vectors, const float* x,
              const float* bias, bool relu, float* y)
       : kernels_(kernels), index_(index), values_(values), vectors_(vectors), x_(x), bias_(bias), relu_(relu), y_(y) {}
 
   // Rows [begin, end) of a group.
   void multiply(const RowGroup& group, std::int64_t begin, std::int64_t end) {
-    const std::int64_t pitch = gather(group.columns);
+    gather(group.columns);
+    const auto count = static_cast<std::int64_t>(group.columns.size());
+    const float* rows[kRowsAtOnce];
     float dots[kRowsAtOnce * kFewVectors];
     for (std::int64_t first = begin; first < end; first += kRowsAtOnce) {
-      const std::int64_t count = std::min(kRowsAtOnce, end - first);
-      const std::int32_t* const rows = group.rows.data() + first;
-      kernels_.few({rows, count, static_cast<std::int64_t>(group.columns.size()), index_.offsets.data(), values_},
-                   x_columns_.data(), pitch, static_cast<int>(vectors_), dots);
-      for (std::int64_t i = 0; i < count; ++i) {
-        for (std::int64_t v = 0; v < vectors_; ++v) set(v, rows[i], dots[i * vectors_ + v]);
-      }
+      const std::int64_t here = std::min(kRowsAtOnce, end - first);
+      for (std::int64_t i = 0; i < here; ++i) rows[i] = values_ + index_.offsets[group.rows[first + i]];
+      kernels_.f32.dots(rows, here, count, x_columns_.data(), count, static_cast<int>(vectors_), dots);
+      for (std::int64_t i = 0; i < here; ++i) set(group.rows[first + i], dots + i * vectors_);
     }
   }
 
@@ -62,30 +60,27 @@ class FewProduct {
     for (const std::int32_t row : rows) {
       const std::int64_t first = index_.offsets[row], count = index_.offsets[row + 1] - first;
       kIndexedDots[vectors_ - 1](columns.subspan(first, count), values_ + first, x_, index_.columns, dots);
-      for (std::int64_t v = 0; v < vectors_; ++v) set(v, row, dots[v]);
+      set(row, dots);
     }
   }
 
  private:
-  void set(std::int64_t vector, std::int64_t row, float dot) const {
-    const float sum = dot + (bias_ != nullptr ? bias_[row] : 0.0F);
-    y_[vector * index_.rows + row] = relu_ && sum < 0 ? 0.0F : sum;
-  }
-
-  // The columns of each vector side by side, zeros behind them; returns from one vector to the next.
-  std::int64_t gather(std::span<const std::int32_t> columns) {
-    const auto count = static_cast<std::int64_t>(columns.size()), pitch = (count + kLanes - 1) / kLanes * kLanes;
-    x_columns_.resize(static_cast<std::size_t>(vectors_ * pitch));
+  void set(std::int64_t row, const float* dots) const {
     for (std::int64_t v = 0; v < vectors_; ++v) {
-      float* const to = x_columns_.data() + v * pitch;
-      const float* const from = x_ + v * index_.columns;
-      for (std::int64_t i = 0; i < count; ++i) to[i] = from[columns[i]];
-      std::fill(to + count, to + pitch, 0.0F);
+      const float sum = dots[v] + (bias_ != nullptr ? bias_[row] : 0.0F);
+      y_[v * index_.rows + row] = relu_ && sum < 0 ? 0.0F : sum;
     }
-    return pitch;
   }
 
-  const Kernels& kernels_;
+  // The columns of each vector side by side.
+  void gather(std::span<const std::int32_t> columns) {
+    x_columns_.clear();
+    for (std::int64_t v = 0; v < vectors_; ++v) {
+      for (const std::int32_t column : columns) x_columns_.push_back(x_[v * index_.columns + column]);
+    }
+  }
+
+  const rows::Kernels& kernels_;
   const SparseIndex& index_;
   const float* values_;
   std::int64_t vectors_;
@@ -121,7 +116,7 @@ GroupedRows grouped_rows(const SparseIndex& index) {
   return rows;
 }
 
-void multiply_few(const Kernels& kernels, const SparseIndex& index, const GroupedRows& rows, const float* values,
+void multiply_few(const rows::Kernels& kernels, const SparseIndex& index, const GroupedRows& rows, const float* values,
                   std::int64_t vectors, const float* x, const float* bias, bool relu, float* y) {
   const auto alone = static_cast<std::int64_t>(rows.alone.size()), grouped = rows.ends.empty() ? 0 : rows.ends.back();
   for (std::int64_t v = 0; v < vectors; v += kFewVectors) {

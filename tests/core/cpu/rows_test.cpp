@@ -230,6 +230,37 @@ void expect_norm(const NormKernels<T>& norm, std::int64_t n, bool centred, const
   expect_results(n, gradient, [&](Stores s, T* y) { norm.backward(x.data<T>(), g.data<T>(), scale, row, n, s, y); });
 }
 
+// Rows in any order, vectors further apart than the rows are long. A dot product is the same whichever rows are beside it.
+TEST_P(RowKernels, DotProductsOfRowsWithAFewVectors) {
+  for_both([&]<class T>(T) {
+    for (const std::int64_t n : kSizes) {
+      const std::int64_t pitch = n + 3;
+      const Tensor values = random<T>(5 * n, 0, -1, 1), x = random(kMostVectors * pitch, 1, -1, 1);
+      const std::vector<double> a = wide(values), b = wide(x);
+      const std::vector<std::int64_t> order{3, 0, 4, 1, 2};
+      std::vector<const T*> rows;
+      for (const std::int64_t row : order) rows.push_back(values.data<T>() + row * n);
+      for (int vectors = 1; vectors <= kMostVectors; ++vectors) {
+        std::vector<float> dots(5 * vectors + 1, 42.0F), alone(vectors);
+        used->of<T>().dots(rows.data(), 5, n, x.data<float>(), pitch, vectors, dots.data());
+        EXPECT_EQ(dots.back(), 42.0F) << "behind " << vectors;
+        for (std::int64_t r = 0; r < 5; ++r) {
+          used->of<T>().dots(rows.data() + r, 1, n, x.data<float>(), pitch, vectors, alone.data());
+          for (int v = 0; v < vectors; ++v) {
+            double want = 0, size = 0;
+            for (std::int64_t i = 0; i < n; ++i) {
+              const double term = a[order[r] * n + i] * b[v * pitch + i];
+              want += term, size += std::abs(term);
+            }
+            EXPECT_NEAR(dots[r * vectors + v], want, kTolerance * size) << n << " elements, vector " << v << " of " << vectors;
+            EXPECT_EQ(dots[r * vectors + v], alone[v]) << n << " elements, row " << r;
+          }
+        }
+      }
+    }
+  });
+}
+
 TEST_P(RowKernels, LayerNormAndRmsNorm) {
   for_both([&]<class T>(T) {
     const auto expect = [](std::int64_t n, const auto& want, const auto& run) { expect_results<T>(n, want, run); };

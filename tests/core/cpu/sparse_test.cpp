@@ -112,8 +112,10 @@ class SparseKernels : public testing::TestWithParam<const char*> {
     const bool wide = GetParam() == std::string("avx512");
     if (wide && choose_isa("") != Isa::avx512) GTEST_SKIP() << "this processor has no AVX-512";
     used = wide ? &kAvx512Kernels : &kAvx2Kernels;
+    used_rows = wide ? &rows::kAvx512Kernels : &rows::kAvx2Kernels;
   }
   const Kernels* used = nullptr;
+  const rows::Kernels* used_rows = nullptr;
 };
 
 TEST_P(SparseKernels, ForwardWithBiasAndRectifier) {
@@ -209,7 +211,7 @@ TEST_P(SparseKernels, BackwardInput) {
   }
 }
 
-// Columns that fill no vector and several, rows alone and in groups, more than wait for their bias, empty ones.
+// Columns that fill no vector and several, rows alone and in groups, empty ones.
 TEST_P(SparseKernels, FewVectorsAreMultipliedByRows) {
   for (const auto& [columns, rows, density, sharing] : {std::tuple{1, 1, 1.0, 1},
                                                         {13, 7, 0.3, 1},
@@ -225,7 +227,7 @@ TEST_P(SparseKernels, FewVectorsAreMultipliedByRows) {
                                       bias.to(DType::f64).data<double>(), want.data<double>());
     for (std::int64_t vectors = 1; vectors <= 7; ++vectors) {
       const Tensor y = Tensor::full({vectors, rows}, NAN);
-      multiply_few(*used, p.index, groups, p.values.data<float>(), vectors, x.data<float>(), bias.data<float>(), false,
+      multiply_few(*used_rows, p.index, groups, p.values.data<float>(), vectors, x.data<float>(), bias.data<float>(), false,
                    y.data<float>());
       const Tensor some = want.reshape({7, rows}).slice(0, 0, vectors).contiguous();
       EXPECT_LE(relative_error(y, some), kTolerance) << vectors << " vectors of " << columns << ", " << rows << " rows";
@@ -320,7 +322,8 @@ std::vector<float> every_product(const Kernels& kernels, const Problem& p, const
   if (p.g.is_pointwise()) {
     const std::int64_t vectors = std::min(p.g.n * p.g.oh * p.g.ow, kFewVectors);
     add({vectors, p.g.out}, [&](float* y) {
-      multiply_few(kernels, p.index, grouped_rows(p.index), p.values.data<float>(), vectors, x.data<float>(), nullptr, false, y);
+      multiply_few(rows::kernels(), p.index, grouped_rows(p.index), p.values.data<float>(), vectors, x.data<float>(), nullptr,
+                   false, y);
     });
   }
   return all;
