@@ -1,3 +1,4 @@
+#include <array>
 #include <optional>
 
 #include "core/cpu/cache_sweep.h"
@@ -207,10 +208,16 @@ bool takes_row_ways(const Tensor& x, const Tensor& y) {
   return y.dtype() == DType::f32 || (y.dtype() == DType::bf16 && ConstantWeights::current() != nullptr);
 }
 
+constexpr std::array<const char*, 3> kRowWayNames{"library", "one_thread", "team"};  // of RowWay
+
 RowWay row_way(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, bool relu) {
   const Sizes s{1, x.dim(1), y.dim(1), y.dtype()};
   const bool constant = ConstantWeights::current() != nullptr;
-  if (!decisions_active() || 2.0 * static_cast<double>(s.in * s.out) < kLeastRowFlopsToMeasure) return RowWay::library;
+  // Our loops are the fastest from memory. Elsewhere the library goes first.
+  const bool from_memory = constant && weight.bytes() >= kLeastSweptBytes;
+  const auto ways = from_memory ? std::array{RowWay::team, RowWay::library, RowWay::one_thread}
+                                : std::array{RowWay::library, RowWay::one_thread, RowWay::team};
+  if (!decisions_active() || 2.0 * static_cast<double>(s.in * s.out) < kLeastRowFlopsToMeasure) return ways[0];
   thread_local onednn::PlanCache<RowWay> cache;
   std::vector<std::int64_t> key = key_of(s);
   key.insert(key.end(), {bias.defined(), relu, constant, static_cast<std::int64_t>(decision_epoch())});
@@ -218,16 +225,17 @@ RowWay row_way(const Tensor& x, const Tensor& weight, const Tensor& bias, const 
     std::optional<ConstantWeights> tried;  // holds what a way derives, which goes unless that way is chosen
     std::optional<CacheSweep> sweep;
     if (constant) tried.emplace();
-    if (constant && weight.bytes() >= kLeastSweptBytes) sweep.emplace();
-    const std::vector<std::string> names{"library", "one_thread", "team"};
+    if (from_memory) sweep.emplace();
+    std::vector<std::string> names;
+    for (const RowWay way : ways) names.emplace_back(kRowWayNames[static_cast<std::size_t>(way)]);
     const auto seconds = [&](std::size_t i) {
       if (sweep) (*sweep)();
-      return seconds_of(i, [&] { forward_one_row(static_cast<RowWay>(i), x, weight, bias, y, relu); });
+      return seconds_of(i, [&] { forward_one_row(ways[i], x, weight, bias, y, relu); });
     };
     const std::string name =
         str("linear.row in", s.in, " out", s.out, " bias", static_cast<int>(bias.defined()), relu ? " relu" : "", " threads",
             onednn::threads_now(), constant ? " constant" : "", s.dtype == DType::bf16 ? " bf16" : "");
-    return std::make_unique<RowWay>(static_cast<RowWay>(decide(name, names, seconds)));
+    return std::make_unique<RowWay>(ways[decide(name, names, seconds)]);
   });
 }
 
