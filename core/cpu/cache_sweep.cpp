@@ -1,8 +1,7 @@
 #include "core/cpu/cache_sweep.h"
 
-#include <omp.h>
-
 #include <algorithm>
+#include <new>
 
 #include "core/cpu/machine_memory.h"
 
@@ -11,18 +10,32 @@ namespace {
 
 constexpr std::size_t kLeastBytes = std::size_t{16} << 20;  // the system may not know its caches
 constexpr std::size_t kMostBytes = std::size_t{256} << 20;
+constexpr std::size_t kShareOfMemory = 16;
 constexpr std::size_t kLineFloats = 16;
+
+std::size_t floats_to_read() {
+  const std::size_t bytes = std::clamp(2 * last_cache(), kLeastBytes, kMostBytes);
+  const std::size_t memory = machine_memory();
+  return (memory == 0 ? bytes : std::min(bytes, memory / kShareOfMemory)) / sizeof(float);
+}
 
 }  // namespace
 
-// Written, since pages that nobody wrote may all be the same one.
-CacheSweep::CacheSweep() : other_(std::clamp(2 * last_cache(), kLeastBytes, kMostBytes) / sizeof(float), 1.0F) {}
-
-void CacheSweep::operator()() const {
+void CacheSweep::operator()() {
+  if (!wanted_) return;
+  if (other_ == nullptr) {
+    count_ = floats_to_read();
+    other_.reset(new (std::nothrow) float[count_]);
+    if (other_ == nullptr) {
+      wanted_ = false;
+      return;
+    }
+    std::fill_n(other_.get(), count_, 1.0F);  // pages that nobody wrote may all be the same one
+  }
 #pragma omp parallel
   {
     float sum = 0;
-    for (std::size_t i = 0; i < other_.size(); i += kLineFloats) sum += other_[i];
+    for (std::size_t i = 0; i < count_; i += kLineFloats) sum += other_[i];
     asm volatile("" : : "x"(sum));  // the sum is used, as far as the compiler knows
   }
 }

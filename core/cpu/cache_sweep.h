@@ -2,22 +2,27 @@
 #pragma once
 
 #include <cstddef>
-#include <vector>
+#include <memory>
 
 namespace tessera::cpu {
 
-// Weights of at least so many bytes are timed from memory: a network that has such is larger than the caches.
+// Weights of at least so many bytes are timed from memory: a network that has such is usually larger than the caches.
 inline constexpr std::size_t kLeastSweptBytes = std::size_t{1} << 20;
 
-// Every call fills the caches of all threads with other bytes. A clock that repeats one product finds its weight in a cache,
-// where kernels rank in another order than where a whole network's weights are read in turn.
+// Every call fills the caches of all threads with other bytes, where `wanted`. A clock that repeats one product finds its weight
+// in a cache, where kernels rank in another order than where a whole network's weights are read in turn.
+//
+// The other bytes are twice the last cache that a core reaches, at least 16 MiB, at most 256 MiB or a sixteenth of the memory.
+// They are held from the first call on, so that who reads no clock takes none; without memory for them nothing is swept.
 class CacheSweep {
  public:
-  CacheSweep();
-  void operator()() const;
+  explicit CacheSweep(bool wanted) : wanted_(wanted) {}
+  void operator()();
 
  private:
-  std::vector<float> other_;  // twice the last cache that a core reaches, at most 256 MiB
+  bool wanted_;
+  std::size_t count_ = 0;
+  std::unique_ptr<float[]> other_;
 };
 
 }  // namespace tessera::cpu

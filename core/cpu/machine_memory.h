@@ -18,7 +18,7 @@ std::size_t peak_resident();
 // on AMD's processors glibc before 2.37 gives the sum of all such caches of a socket, of which a core reaches one.
 std::size_t last_cache();
 
-// Whether so many bytes are more than the last cache holds; one of 8 MiB where the system does not tell.
+// Whether so many bytes are more than the last cache holds, and more than 8 MiB: the system may not tell its caches.
 bool exceeds_caches(std::int64_t bytes);
 
 }  // namespace tessera::cpu

@@ -95,7 +95,7 @@ template <int W>
   return joined<W>(
       v, [](const auto& a, const auto& b) __attribute__((always_inline)) { return a + b; });
 }
-// The lane sums of four vectors, each added in the order of lane_sum().
+// The halves of v added, and the halves of that, down to four lanes, as lane_sum() does it.
 template <int W>
 [[gnu::always_inline]] inline Vec<4> four_lanes(const Vec<W>& v) {
   if constexpr (W == 4) {
@@ -106,6 +106,7 @@ template <int W>
     return four_lanes<W / 2>(half[0] + half[1]);
   }
 }
+// The lane sums of four vectors, each added in the order of lane_sum().
 template <int W>
 [[gnu::always_inline]] inline Vec<4> lane_sums(const Vec<W> (&v)[4]) {
   const __m128 a = four_lanes<W>(v[0]), b = four_lanes<W>(v[1]), c = four_lanes<W>(v[2]), d = four_lanes<W>(v[3]);

@@ -213,7 +213,7 @@ constexpr std::array<const char*, 3> kRowWayNames{"library", "one_thread", "team
 RowWay row_way(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, bool relu) {
   const Sizes s{1, x.dim(1), y.dim(1), y.dtype()};
   const bool constant = ConstantWeights::current() != nullptr;
-  // Our loops are the fastest from memory. Elsewhere the library goes first.
+  // From memory our loops go first, which were the fastest there (docs/decisions/008-single-rows-from-memory.md).
   const bool from_memory = constant && weight.bytes() >= kLeastSweptBytes;
   const auto ways = from_memory ? std::array{RowWay::team, RowWay::library, RowWay::one_thread}
                                 : std::array{RowWay::library, RowWay::one_thread, RowWay::team};
@@ -223,13 +223,12 @@ RowWay row_way(const Tensor& x, const Tensor& weight, const Tensor& bias, const 
   key.insert(key.end(), {bias.defined(), relu, constant, static_cast<std::int64_t>(decision_epoch())});
   return *cache.get(std::move(key), [&] {
     std::optional<ConstantWeights> tried;  // holds what a way derives, which goes unless that way is chosen
-    std::optional<CacheSweep> sweep;
     if (constant) tried.emplace();
-    if (from_memory) sweep.emplace();
+    CacheSweep sweep(from_memory);
     std::vector<std::string> names;
     for (const RowWay way : ways) names.emplace_back(kRowWayNames[static_cast<std::size_t>(way)]);
     const auto seconds = [&](std::size_t i) {
-      if (sweep) (*sweep)();
+      sweep();
       return seconds_of(i, [&] { forward_one_row(ways[i], x, weight, bias, y, relu); });
     };
     const std::string name =

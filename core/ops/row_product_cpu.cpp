@@ -16,12 +16,12 @@ void run(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor
   const std::int64_t in = x.dim(1);
   const float* const offset = bias.defined() ? bias.data<float>() : nullptr;
   parallel_parts(y.dim(1), omp_in_parallel() ? 1 : threads, [&](std::int64_t begin, std::int64_t end, int) {
-    const T* rows[kAtOnce];
+    const T* of_weight[kAtOnce];
     float dots[kAtOnce];
     for (std::int64_t first = begin; first < end; first += kAtOnce) {
       const std::int64_t count = std::min(kAtOnce, end - first);
-      for (std::int64_t i = 0; i < count; ++i) rows[i] = weight.data<T>() + (first + i) * in;
-      rows::kernels().of<T>().dots(rows, count, in, vector.data<float>(), in, 1, dots);
+      for (std::int64_t i = 0; i < count; ++i) of_weight[i] = weight.data<T>() + (first + i) * in;
+      rows::kernels().of<T>().dots(of_weight, count, in, vector.data<float>(), in, 1, dots);
       for (std::int64_t i = 0; i < count; ++i) {
         const float value = dots[i] + (offset != nullptr ? offset[first + i] : 0.0F);
         y.data<T>()[first + i] = narrow<T>(relu && value <= 0 ? 0 : value);

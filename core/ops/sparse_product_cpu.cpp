@@ -54,11 +54,10 @@ void by_choice(Conv2dPass pass, const Conv2dGeometry& g, const SparseWeight& wei
   const auto chosen = cache.get(std::move(key), [&] {
     // What each way derives from constant weights for the clock is not kept behind it.
     const std::optional<ConstantWeights> scope = constant ? std::make_optional<ConstantWeights>() : std::nullopt;
-    std::optional<CacheSweep> sweep;
-    if (constant && few && weight.shape().numel() * sizeof(float) >= kLeastSweptBytes) sweep.emplace();
+    CacheSweep sweep(constant && few && weight.shape().numel() * sizeof(float) >= kLeastSweptBytes);
     const std::vector<std::string> names{sparse_first ? "sparse" : "dense", sparse_first ? "dense" : "sparse"};
     const auto seconds = [&](std::size_t i) {
-      if (sweep) (*sweep)();
+      sweep();
       return seconds_of(i, [&] { run(i); });
     };
     return std::make_unique<std::size_t>(decide(key_of(pass, g, weight, dtype, relu, constant), names, seconds));

@@ -29,6 +29,7 @@ void indexed_dots(std::span<const std::int32_t> columns, const float* values, co
   for (int v = 0; v < V; ++v) dots[v] = (sums[v][0] + sums[v][1]) + (sums[v][2] + sums[v][3]);
 }
 
+static_assert(kFewVectors == 4);
 using IndexedDots = void (*)(std::span<const std::int32_t>, const float*, const float*, std::int64_t, float*);
 constexpr IndexedDots kIndexedDots[kFewVectors] = {indexed_dots<1>, indexed_dots<2>, indexed_dots<3>, indexed_dots<4>};
 
@@ -75,6 +76,7 @@ class FewProduct {
   // The columns of each vector side by side.
   void gather(std::span<const std::int32_t> columns) {
     x_columns_.clear();
+    x_columns_.reserve(static_cast<std::size_t>(vectors_) * columns.size());
     for (std::int64_t v = 0; v < vectors_; ++v) {
       for (const std::int32_t column : columns) x_columns_.push_back(x_[v * index_.columns + column]);
     }

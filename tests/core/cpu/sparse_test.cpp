@@ -211,26 +211,30 @@ TEST_P(SparseKernels, BackwardInput) {
   }
 }
 
-// Columns that fill no vector and several, rows alone and in groups, empty ones.
+// Columns that fill no vector and several; rows alone, in groups, beside groups, and empty.
 TEST_P(SparseKernels, FewVectorsAreMultipliedByRows) {
   for (const auto& [columns, rows, density, sharing] : {std::tuple{1, 1, 1.0, 1},
                                                         {13, 7, 0.3, 1},
                                                         {64, 10, 0.0, 1},
                                                         {400, 300, 0.5, 1},
-                                                        {300, 333, .4, 64},
-                                                        {131, 150, 1.0, 150}}) {
+                                                        {300, 325, .4, 64},
+                                                        {131, 150, 1.0, 150},
+                                                        {2, 400, .3, 8}}) {
     const Problem p({7, 1, 1, columns, rows, 1, density, sharing});
     const GroupedRows groups = grouped_rows(p.index);
     const Tensor x = random(p.x_shape(), 2), bias = random({rows}, 3);
     const Tensor want = Tensor::empty(p.y_shape(), DType::f64);
     reference::conv2d_forward<double>(p.g, x.to(DType::f64).data<double>(), p.weight.data<double>(),
                                       bias.to(DType::f64).data<double>(), want.data<double>());
-    for (std::int64_t vectors = 1; vectors <= 7; ++vectors) {
-      const Tensor y = Tensor::full({vectors, rows}, NAN);
-      multiply_few(*used_rows, p.index, groups, p.values.data<float>(), vectors, x.data<float>(), bias.data<float>(), false,
-                   y.data<float>());
-      const Tensor some = want.reshape({7, rows}).slice(0, 0, vectors).contiguous();
-      EXPECT_LE(relative_error(y, some), kTolerance) << vectors << " vectors of " << columns << ", " << rows << " rows";
+    for (const bool relu : {false, true}) {
+      for (std::int64_t i = 0; relu && i < want.numel(); ++i) want.data<double>()[i] = std::max(want.data<double>()[i], 0.0);
+      for (std::int64_t vectors = 1; vectors <= 7; ++vectors) {
+        const Tensor y = Tensor::full({vectors, rows}, NAN);
+        multiply_few(*used_rows, p.index, groups, p.values.data<float>(), vectors, x.data<float>(), bias.data<float>(), relu,
+                     y.data<float>());
+        const Tensor some = want.reshape({7, rows}).slice(0, 0, vectors).contiguous();
+        EXPECT_LE(relative_error(y, some), kTolerance) << vectors << " vectors of " << columns << ", " << rows << " rows";
+      }
     }
   }
 }
@@ -260,6 +264,9 @@ std::vector<Case> gradient_cases() {
   cases.push_back({150, 1, 1, 130, 7, 1, 1, 1});
   cases.push_back({4, 1, 1, 400, 300, 1, .5, 1});
   cases.push_back({3, 17, 21, 7, 5, 3, 1, 1, {.padding = {1, 1}}});
+  // A group of rows that several threads share, of one vector and of as many as are multiplied together.
+  cases.push_back({1, 1, 1, 310, 400, 1, .5, 400});
+  cases.push_back({4, 1, 1, 310, 400, 1, .5, 400});
   return cases;
 }
 
@@ -289,7 +296,8 @@ TEST(SparseGradientStrips, AreForManyImagesAndNotForFewPixels) {
 }
 
 // Products in panels, in strips and of few vectors, and both gradients.
-std::vector<float> every_product(const Kernels& kernels, const Problem& p, const Tensor& x, const Tensor& grad_y) {
+std::vector<float> every_product(const Kernels& kernels, const rows::Kernels& row_kernels, const Problem& p, const Tensor& x,
+                                 const Tensor& grad_y) {
   const std::int64_t taps = p.g.kh * p.g.kw;
   const Plan rows = row_plan(p.index, taps), columns = column_plan(p.index, taps);
   const std::vector<float> by_rows = p.packed(rows), by_columns = p.packed(columns);
@@ -322,8 +330,8 @@ std::vector<float> every_product(const Kernels& kernels, const Problem& p, const
   if (p.g.is_pointwise()) {
     const std::int64_t vectors = std::min(p.g.n * p.g.oh * p.g.ow, kFewVectors);
     add({vectors, p.g.out}, [&](float* y) {
-      multiply_few(rows::kernels(), p.index, grouped_rows(p.index), p.values.data<float>(), vectors, x.data<float>(), nullptr,
-                   false, y);
+      multiply_few(row_kernels, p.index, grouped_rows(p.index), p.values.data<float>(), vectors, x.data<float>(), nullptr, false,
+                   y);
     });
   }
   return all;
@@ -337,7 +345,7 @@ TEST_P(SparseKernels, AnyNumberOfThreadsGivesTheSameBytes) {
     std::vector<float> one;
     for (const int threads : {1, 2, 3, 16}) {
       omp_set_num_threads(threads);
-      const std::vector<float> result = every_product(*used, p, x, grad_y);
+      const std::vector<float> result = every_product(*used, *used_rows, p, x, grad_y);
       if (threads == 1) one = result;
       EXPECT_EQ(result, one) << describe(p.g) << ", " << threads << " threads";
     }

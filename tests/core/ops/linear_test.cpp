@@ -177,6 +177,46 @@ TEST(Linear, AChoiceForOneRowIsRecordedAndReplayed) {
   EXPECT_EQ(forward(x, weight, {}, false).to_vector<float>(), ours.to_vector<float>());
 }
 
+// Of a weight of 1 MiB that is kept; below that, and of one that is not kept, the library goes first.
+TEST(Linear, WithoutAClockALargeKeptWeightOfOneRowIsReadByOurLoops) {
+  const Tensor x = random({1, 512}, 0);
+  const auto ours = [&](const Tensor& weight) {
+    const Tensor y = Tensor::empty({1, weight.dim(0)});
+    cpu::row_product(x, weight, {}, y, false, 1);
+    return y.to_vector<float>();
+  };
+  const auto takes_ours = [&](const Tensor& weight) { return forward(x, weight, {}, false).to_vector<float>() == ours(weight); };
+  const Tensor large = random({512, 512}, 1), small = random({511, 512}, 1);
+  EXPECT_FALSE(takes_ours(large));
+  const ConstantWeights kept;
+  EXPECT_TRUE(takes_ours(large));
+  EXPECT_FALSE(takes_ours(small));
+  const ThreadDecisions nothing_known({});
+  EXPECT_TRUE(takes_ours(large));
+  EXPECT_FALSE(takes_ours(small));
+}
+
+TEST(Linear, ARecordOfTheLibraryIsObeyedForALargeKeptWeight) {
+  const Tensor x = random({1, 512}, 0), weight = random({512, 512}, 1);
+  const ConstantWeights kept;
+  DecisionMap taken;
+  {
+    const DecisionScope scope({.measure = true});
+    forward(x, weight, {}, false);
+    taken = scope.taken();
+  }
+  ASSERT_EQ(taken.size(), 1u);
+  const auto answer = [&](const std::string& way) {
+    taken.begin()->second = way;
+    const DecisionScope replay({.known = taken});
+    return forward(x, weight, {}, false).to_vector<float>();
+  };
+  const Tensor ours = Tensor::empty({1, 512});
+  cpu::row_product(x, weight, {}, ours, false, 1);
+  EXPECT_EQ(answer("team"), ours.to_vector<float>());
+  EXPECT_NE(answer("library"), ours.to_vector<float>());
+}
+
 // So a network that answers one sample at a time reads half the bytes.
 TEST(Linear, AKeptWeightIsRoundedOnceForRowsOfBf16) {
   const Tensor x = random({1, 509}, 0).to(DType::bf16);
@@ -227,11 +267,11 @@ TEST(Linear, AKeptWeightIsPackedOrTransposedByRecord) {
 
 TEST(Linear, ARowKeepsNaN) {
   const Tensor x = Tensor::full({1, 19}, std::numeric_limits<double>::quiet_NaN());
-  const Tensor y = Tensor::empty({1, 3});
-  cpu::row_product(x, random({3, 19}, 1), {}, y, true, 1);
+  const Tensor y = Tensor::empty({1, 6});
+  cpu::row_product(x, random({6, 19}, 1), {}, y, true, 1);
   for (const float value : y.to_vector<float>()) EXPECT_TRUE(std::isnan(value));
-  const Tensor rounded = Tensor::empty({1, 3}, DType::bf16);
-  cpu::row_product(x.to(DType::bf16), random({3, 19}, 1).to(DType::bf16), {}, rounded, true, 1);
+  const Tensor rounded = Tensor::empty({1, 6}, DType::bf16);
+  cpu::row_product(x.to(DType::bf16), random({6, 19}, 1).to(DType::bf16), {}, rounded, true, 1);
   for (const float value : rounded.to(DType::f32).to_vector<float>()) EXPECT_TRUE(std::isnan(value));
 }
 
