@@ -10,21 +10,14 @@ namespace {
 
 constexpr std::size_t kLeastBytes = std::size_t{16} << 20;  // the system may not know its caches
 constexpr std::size_t kMostBytes = std::size_t{256} << 20;
-constexpr std::size_t kShareOfMemory = 16;
 constexpr std::size_t kLineFloats = 16;
-
-std::size_t floats_to_read() {
-  const std::size_t bytes = std::clamp(2 * last_cache(), kLeastBytes, kMostBytes);
-  const std::size_t memory = machine_memory();
-  return (memory == 0 ? bytes : std::min(bytes, memory / kShareOfMemory)) / sizeof(float);
-}
 
 }  // namespace
 
 void CacheSweep::operator()() {
   if (!wanted_) return;
   if (other_ == nullptr) {
-    count_ = floats_to_read();
+    count_ = bytes_beyond_caches(kLeastBytes, kMostBytes) / sizeof(float);
     other_.reset(new (std::nothrow) float[count_]);
     if (other_ == nullptr) {
       wanted_ = false;

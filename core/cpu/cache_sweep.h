@@ -12,8 +12,8 @@ inline constexpr std::size_t kLeastSweptBytes = std::size_t{1} << 20;
 // Every call fills the caches of all threads with other bytes, where `wanted`. A clock that repeats one product finds its weight
 // in a cache, where kernels rank in another order than where a whole network's weights are read in turn.
 //
-// The other bytes are twice the last cache that a core reaches, at least 16 MiB, at most 256 MiB or a sixteenth of the memory.
-// They are held from the first call on, so that who reads no clock takes none; without memory for them nothing is swept.
+// The other bytes are bytes_beyond_caches() (core/cpu/machine_memory.h), 16 to 256 MiB. The first call allocates them: where no
+// clock runs, they take no memory. Where there is no memory for them, calls do nothing.
 class CacheSweep {
  public:
   explicit CacheSweep(bool wanted) : wanted_(wanted) {}

@@ -36,6 +36,12 @@ std::size_t last_cache() {
   return static_cast<std::size_t>(std::max(::sysconf(_SC_LEVEL3_CACHE_SIZE), 0L));
 }
 
+std::size_t bytes_beyond_caches(std::size_t least, std::size_t most) {
+  constexpr std::size_t kShareOfMemory = 16;
+  const std::size_t bytes = std::clamp(2 * last_cache(), least, most), memory = machine_memory();
+  return memory == 0 ? bytes : std::min(bytes, memory / kShareOfMemory);
+}
+
 bool exceeds_caches(std::int64_t bytes) {
   constexpr std::size_t kLeastCache = std::size_t{8} << 20;
   static const auto cache = static_cast<std::int64_t>(std::max(last_cache(), kLeastCache));

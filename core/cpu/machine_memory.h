@@ -18,6 +18,10 @@ std::size_t peak_resident();
 // on AMD's processors glibc before 2.37 gives the sum of all such caches of a socket, of which a core reaches one.
 std::size_t last_cache();
 
+// Bytes of which a walk leaves nothing else in the last cache: twice as many as it holds, `least` to `most`, at most a sixteenth
+// of the machine's memory.
+std::size_t bytes_beyond_caches(std::size_t least, std::size_t most);
+
 // Whether so many bytes are more than the last cache holds, and more than 8 MiB: the system may not tell its caches.
 bool exceeds_caches(std::int64_t bytes);
 

@@ -18,7 +18,6 @@ namespace {
 constexpr int kRepeats = 5;
 constexpr std::size_t kLeastBytes = std::size_t{64} << 20;  // of one array; the system may not know its caches
 constexpr std::size_t kMostBytes = std::size_t{1} << 30;
-constexpr std::size_t kShareOfMemory = 16;
 constexpr std::size_t kAlignment = 64;
 constexpr std::int64_t kLanes = 8;
 constexpr float kFactor = 3.0f;
@@ -34,11 +33,7 @@ Array make_array(std::size_t bytes) {
   return array;
 }
 
-std::size_t array_bytes() {
-  const std::size_t bytes = std::clamp(2 * last_cache(), kLeastBytes, kMostBytes);
-  const std::size_t memory = machine_memory();
-  return (memory == 0 ? bytes : std::min(bytes, memory / kShareOfMemory)) / kAlignment * kAlignment;
-}
+std::size_t array_bytes() { return bytes_beyond_caches(kLeastBytes, kMostBytes) / kAlignment * kAlignment; }
 
 template <class Store>
 void scale(const float* x, float* y, std::int64_t count, int threads, const Store& store) {
@@ -62,8 +57,9 @@ void scale_in_place(float* x, float* y, std::int64_t count, int threads) {
   for (float* array : {x, y}) scale_with_caches(array, array, count, threads);
 }
 
-constexpr StreamPass kPasses[]{
-    {"scale", scale_with_caches, 2}, {"scale past the caches", scale_past_caches, 2}, {"scale in place", scale_in_place, 4, true}};
+constexpr StreamPass kPasses[]{{"scale", scale_with_caches, 2},
+                               {"scale past the caches", scale_past_caches, 2},
+                               {"scale in place", scale_in_place, 4, true}};
 
 }  // namespace
 

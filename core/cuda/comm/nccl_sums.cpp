@@ -117,7 +117,7 @@ class NcclSums final : public GpuSums {
       for (int rank = 0; rank < size_; ++rank) with_rank(rank);
       settle(ncclGroupEnd(), "ncclGroupEnd");
     } catch (const Error& error) {
-      failed_(error.what());  // the GPU may wait for ranks that do not come, and to free memory is to wait for the GPU
+      failed_(error.what());  // the GPU may wait for ranks that do not come, and freeing memory waits for the GPU
       throw;
     }
   }

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstring>
 #include <filesystem>
 #include <vector>
@@ -28,6 +29,13 @@ TEST(LastCache, IsThatOfACore) {
   if (!std::filesystem::exists("/sys/devices/system/cpu/cpu0/cache/index2/size")) GTEST_SKIP() << "the system tells no caches";
   EXPECT_GE(last_cache(), std::size_t{32} << 10);
   EXPECT_LT(last_cache(), machine_memory() / 4);
+}
+
+TEST(BytesBeyondCaches, AreTwiceTheLastOneWithinBounds) {
+  constexpr std::size_t kMiB = std::size_t{1} << 20, kMost = std::size_t{1} << 50;
+  EXPECT_EQ(bytes_beyond_caches(4 * kMiB, 4 * kMiB), 4 * kMiB);
+  EXPECT_EQ(bytes_beyond_caches(kMost, kMost), machine_memory() / 16);
+  EXPECT_EQ(bytes_beyond_caches(0, kMost), std::min(2 * last_cache(), machine_memory() / 16));
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include <algorithm>
 #include <cmath>
 #include <cstring>
-#include <span>
 
 #include "core/cpu/isa.h"
 #include "core/cpu/machine_memory.h"
@@ -15,20 +14,12 @@
 #include "core/cpu/sparse/product.h"
 #include "core/cpu/sparse/row_dots.h"
 #include "core/cpu/sparse/strips.h"
-#include "core/rng.h"
 #include "core/support/error.h"
+#include "tests/core/cpu/sparse_problem.h"
 #include "tests/support/relative_error.h"
 
 namespace tessera::cpu::sparse {
 namespace {
-
-struct Case {
-  std::int64_t n, h, w, in, out;
-  std::int64_t kernel;
-  double density;
-  std::int64_t sharing;  // rows that keep the same columns
-  Conv2dOptions options = {};
-};
 
 // Positions that fill no panel and more than the panels of one pass; channels that fill no vector; single rows, pieces of every
 // number of rows; more columns than are multiplied together; borders, strides and dilations.
@@ -47,61 +38,6 @@ const std::vector<Case> kCases{
     {2, 7, 7, 16, 8, 1, .3, 1, {.stride = {2, 2}}},
     {1, 6, 5, 90, 7, 3, .1, 1, {.padding = {1, 1}}},
     {66, 1, 1, 450, 35, 1, .5, 7},
-};
-
-Tensor random(const Shape& shape, std::uint64_t index) {
-  const Tensor x = Tensor::empty(shape);
-  fill_uniform(x, RngStream(3, "sparse_test", "values"), -1, 1, index);
-  return x;
-}
-
-Tensor random_mask(const Case& c) {
-  const Tensor mask = Tensor::zeros({c.out, c.kernel, c.kernel, c.in}, DType::u8);
-  const std::int64_t columns = mask.numel() / c.out;
-  const Tensor draws = random({(c.out + c.sharing - 1) / c.sharing, columns}, 9);
-  for (std::int64_t i = 0; i < mask.numel(); ++i) {
-    const float draw = draws.data<float>()[i / columns / c.sharing * columns + i % columns];
-    mask.data<std::uint8_t>()[i] = (draw + 1) / 2 < c.density ? 1 : 0;
-  }
-  return mask;
-}
-
-struct Problem {
-  explicit Problem(const Case& c)
-      : g{c.n,
-          c.h,
-          c.w,
-          c.in,
-          c.out,
-          c.kernel,
-          c.kernel,
-          size(c.h, c.options, &Extent::h, c.kernel),
-          size(c.w, c.options, &Extent::w, c.kernel),
-          c.options},
-        mask(random_mask(c)),
-        index(sparse_index(mask)),
-        values(random({index.count()}, 1)),
-        weight(Tensor::zeros(mask.shape(), DType::f64)) {
-    std::int64_t next = 0;
-    for (std::int64_t i = 0; i < mask.numel(); ++i) {
-      if (mask.data<std::uint8_t>()[i] != 0) weight.data<double>()[i] = values.data<float>()[next++];
-    }
-  }
-  static std::int64_t size(std::int64_t side, const Conv2dOptions& o, std::int64_t Extent::*axis, std::int64_t kernel) {
-    return (side + 2 * o.padding.*axis - o.dilation.*axis * (kernel - 1) - 1) / o.stride.*axis + 1;
-  }
-  Shape x_shape() const { return {g.n, g.h, g.w, g.in}; }
-  Shape y_shape() const { return {g.n, g.oh, g.ow, g.out}; }
-  std::vector<float> packed(const Plan& plan) const {
-    std::vector<float> weights;
-    for (const std::int32_t element : plan.from) weights.push_back(values.data<float>()[element]);
-    return weights;
-  }
-
-  Conv2dGeometry g;
-  Tensor mask;
-  SparseIndex index;
-  Tensor values, weight;
 };
 
 constexpr double kTolerance = 1e-6;
@@ -354,57 +290,6 @@ TEST_P(SparseKernels, AnyNumberOfThreadsGivesTheSameBytes) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, SparseKernels, testing::Values("avx2", "avx512"), [](const auto& test) { return test.param; });
-
-TEST(SparsePlan, RowsThatShareColumnsArePiecesTogether) {
-  const Problem tiles({65, 1, 1, 40, 48, 1, .5, 16});
-  for (const Piece& piece : row_plan(tiles.index, 1).pieces) EXPECT_GE(piece.row_count, 2);
-  const Problem scattered({65, 1, 1, 40, 48, 1, .5, 1});
-  for (const Piece& piece : row_plan(scattered.index, 1).pieces) EXPECT_EQ(piece.row_count, 1);
-}
-
-TEST(SparsePlan, RowsAreCutIntoPiecesOfAboutOneSize) {
-  const Plan plan = row_plan(Problem({65, 1, 1, 40, 16, 1, .5, 16}).index, 1);
-  ASSERT_EQ(plan.pieces.size(), 3U);
-  for (const Piece& piece : plan.pieces) EXPECT_GE(piece.row_count, 5);
-}
-
-TEST(SparsePlan, SingleRowsOfABlockGoByTheirLength) {
-  const Plan plan = row_plan(Problem({1, 1, 1, 500, 70, 1, .1, 1}).index, 1);
-  ASSERT_GE(plan.blocks, 3);
-  std::int64_t pieces = 0;
-  for (std::size_t part = 0; part < plan.parts.size(); ++part) {
-    for (std::int64_t block = 0; block < plan.blocks; ++block) {
-      const Lists lists = plan.lists(part, block);
-      const std::span<const Piece> here(lists.pieces, static_cast<std::size_t>(lists.count));
-      EXPECT_TRUE(std::ranges::is_sorted(here, {}, &Piece::column_count)) << "part " << part << " block " << block;
-      pieces += lists.count;
-    }
-  }
-  EXPECT_EQ(pieces, static_cast<std::int64_t>(plan.pieces.size()));
-}
-
-TEST(SparseGradientPlan, RowsThatShareColumnsAreTilesAndOthersDotProducts) {
-  const Problem tiles({65, 1, 1, 40, 128, 1, .5, 64});
-  const GradientPlan shared = gradient_plan(tiles.index, 1);
-  EXPECT_EQ(shared.tiles.size(), 2);
-  EXPECT_TRUE(shared.dot_rows.empty());
-  const Problem scattered({65, 1, 1, 40, 48, 1, .5, 1});
-  const GradientPlan single = gradient_plan(scattered.index, 1);
-  EXPECT_TRUE(single.tiles.empty());
-  std::int64_t kept = 0;
-  for (const DotRow& row : single.dot_rows) kept += row.count;
-  EXPECT_EQ(kept, scattered.index.count());
-}
-
-TEST(SparseGradientPlan, RefusesRowsTooLongForItsOffsets) {
-  const SparseIndex index{.rows = 1, .columns = std::int64_t{1} << 24, .offsets = {0, 0}, .indices = {}};
-  try {
-    gradient_plan(index, 1);
-    FAIL() << "2^24 columns of 128 positions";
-  } catch (const ShapeError& error) {
-    EXPECT_STREQ(error.what(), "sparse gradient: rows of 16777216 weights are too long; needs at most 16777215");
-  }
-}
 
 }  // namespace
 }  // namespace tessera::cpu::sparse

@@ -7,6 +7,7 @@
 #include <cmath>
 #include <limits>
 
+#include "core/cpu/machine_memory.h"
 #include "core/device/constant_weights.h"
 #include "core/device/decisions.h"
 #include "core/ops/conv2d.h"
@@ -14,6 +15,7 @@
 #include "core/ops/relu.h"
 #include "core/ops/row_product_cpu.h"
 #include "core/rng.h"
+#include "tests/support/peak_growth.h"
 #include "tests/support/relative_error.h"
 
 namespace tessera {
@@ -215,6 +217,25 @@ TEST(Linear, ARecordOfTheLibraryIsObeyedForALargeKeptWeight) {
   cpu::row_product(x, weight, {}, ours, false, 1);
   EXPECT_EQ(answer("team"), ours.to_vector<float>());
   EXPECT_NE(answer("library"), ours.to_vector<float>());
+}
+
+// The sweep of the caches, which takes more memory than all else here.
+TEST(Linear, AClockReadsALargeKeptWeightFromMemoryAndARecordTakesNone) {
+  const Tensor x = random({1, 512}, 0), large = random({512, 512}, 1), small = random({511, 512}, 1);
+  const ConstantWeights kept;
+  const std::size_t sweep = cpu::bytes_beyond_caches(std::size_t{16} << 20, std::size_t{256} << 20);
+  DecisionMap taken;
+  const auto growth = [&](const Tensor& weight) {
+    const DecisionScope scope({.measure = true, .known = taken});
+    const std::optional<std::size_t> grown = peak_growth([&] { forward(x, weight, {}, false); });
+    taken = scope.taken();
+    return grown;
+  };
+  const std::optional<std::size_t> measured = growth(large);
+  if (!measured) GTEST_SKIP() << "the system does not start its count of the most memory again";
+  EXPECT_GT(*measured, sweep / 2);
+  EXPECT_LT(*growth(large), sweep / 2) << "known";
+  EXPECT_LT(*growth(small), sweep / 2) << "less than 1 MiB";
 }
 
 // So a network that answers one sample at a time reads half the bytes.

@@ -6,11 +6,13 @@
 #include <map>
 
 #include "core/autograd/backward.h"
+#include "core/cpu/machine_memory.h"
 #include "core/device/constant_weights.h"
 #include "core/device/decisions.h"
 #include "core/rng.h"
 #include "core/storage.h"
 #include "core/support/error.h"
+#include "tests/support/peak_growth.h"
 
 namespace tessera {
 namespace {
@@ -40,6 +42,25 @@ TEST(SparseProduct, WhatLostTheChoiceIsNotKeptWhileWeightsAreConstant) {
   } else {
     EXPECT_LE(kept, 3 * dense) << "the dense weight, and in the layout that the library wants";
   }
+}
+
+// Of two rows: for one the dense way has a clock of its own.
+TEST(SparseProduct, AClockReadsLargeKeptWeightsOfAFewRowsFromMemory) {
+  const NoGrad no_grad;
+  const Tensor mask = Tensor::zeros({512, 512}, DType::u8);
+  for (std::int64_t i = 0; i < mask.numel(); i += 7) mask.data<std::uint8_t>()[i] = 1;
+  const auto weight = std::make_shared<SparseWeight>(mask);
+  const Var values(Tensor::full({weight->count()}, 0.5));
+  const ConstantWeights constant;
+  const auto growth = [&](std::int64_t rows) {
+    const DecisionScope scope({.measure = true});
+    return peak_growth([&] { sparse_linear(Var(Tensor::full({rows, 512}, 0.5)), values, weight); });
+  };
+  const std::size_t sweep = cpu::bytes_beyond_caches(std::size_t{16} << 20, std::size_t{256} << 20);
+  const std::optional<std::size_t> two = growth(2);
+  if (!two) GTEST_SKIP() << "the system does not start its count of the most memory again";
+  EXPECT_GT(*two, sweep / 2);
+  EXPECT_LT(*growth(8), sweep / 2) << "more than a few";
 }
 
 // Each pass, each number of rows and each index has a choice of its own, which a later run is given back.
