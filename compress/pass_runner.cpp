@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cmath>
 #include <map>
+#include <optional>
 
 #include "compress/recalibrate.h"
 #include "core/finite.h"
@@ -127,6 +128,8 @@ void settle(std::unique_ptr<Module>& root, const Veto& veto, std::vector<Replace
 
 PassReport run_pass(std::unique_ptr<Module>& root, Pass& pass, const Shape& input, const Veto* veto,
                     const TrainingBatches* batches) {
+  const std::optional<Veto> here = veto ? std::optional(veto->for_layers_of(*root)) : std::nullopt;
+  const Veto* const clock = here ? &*here : nullptr;
   PassReport report;
   report.pass = pass.name();
   report.before = total_cost(*root, input);
@@ -135,14 +138,14 @@ PassReport run_pass(std::unique_ptr<Module>& root, Pass& pass, const Shape& inpu
   const Costs costs = by_path(trace);
   const std::string first = first_with_parameters(trace);
   std::vector<Replaced> replaced;
-  pass.prepare(root, input, {.batches = batches, .veto = veto});
+  pass.prepare(root, input, {.batches = batches, .veto = clock});
   rewrite_whole(root, pass, input, costs, report, replaced);
   for (const std::string& path : matched_paths(*root, pass)) {
     const auto cost = costs.find(path);
     TESSERA_CHECK(cost != costs.end(), InternalError, "pass '", pass.name(), "': '", path, "' matches but is not in the trace");
-    rewrite_layer(root, pass, cost->second, path == first, veto, report, replaced);
+    rewrite_layer(root, pass, cost->second, path == first, clock, report, replaced);
   }
-  if (veto) settle(root, *veto, replaced, input, report);
+  if (here) settle(root, *here, replaced, input, report);
   if (batches != nullptr && !replaced.empty() && recalibrate(*root, *batches, pass.recalibration())) {
     report.recalibrated = pass.recalibration();
   }

@@ -79,25 +79,22 @@ std::vector<Reading> readings_on_gpu(std::span<const Contender> contenders, Devi
   return readings;
 }
 
-// Each once, in the order of the round; how long all readings took. `kept`: where the times of a run go, if anywhere.
-double milliseconds_of_round(std::span<const Reading> readings, std::int64_t round, Device device, Timings* kept) {
-  double all = 0;
+// Each once, in the order of the round. `kept`: where the times of a run go, if anywhere.
+void read_round(std::span<const Reading> readings, std::int64_t round, Device device, Timings* kept) {
   for (const std::int64_t side : turn_order(round, std::ssize(readings))) {
     const auto i = static_cast<std::size_t>(side);
     const double ms = readings[i].milliseconds(device);
     if (kept != nullptr) kept->ms[i].push_back(ms / static_cast<double>(readings[i].runs));
-    all += ms;
   }
-  return all;
 }
 
-// Rounds that take no time, as under a clock of tests, would never fill any.
-void run_for(double milliseconds, const std::function<double(std::int64_t round)>& round_of) {
+// By the host's time, preparations included. Rounds that take no time, as under a clock of tests, would never fill any.
+void run_for(double seconds, const std::function<void(std::int64_t round)>& round_of) {
   double spent = 0;
-  for (std::int64_t round = 0; spent < milliseconds; ++round) {
-    const double ms = round_of(round);
-    if (ms <= 0) return;
-    spent += ms;
+  for (std::int64_t round = 0; spent < seconds; ++round) {
+    const double taken = seconds_on(Device::cpu(), [&] { round_of(round); });
+    if (taken <= 0) return;
+    spent += taken;
   }
 }
 
@@ -119,15 +116,15 @@ std::int64_t runs_per_reading(const std::function<double(std::int64_t)>& seconds
 Timings time_in_turn(std::span<const Contender> contenders, const Turns& turns) {
   std::vector<Reading> readings;
   for (const Contender& contender : contenders) readings.push_back({.work = contender});
-  const auto unkept_round = [&](std::int64_t round) { return milliseconds_of_round(readings, round, turns.device, nullptr); };
+  const auto unkept_round = [&](std::int64_t round) { read_round(readings, round, turns.device, nullptr); };
   for (int round = 0; round < turns.warm_up; ++round) unkept_round(round);
   Timings timings;
   if (turns.device.is_cuda()) readings = readings_on_gpu(contenders, turns.device, timings.replayed);
   timings.ms.resize(readings.size());
   for (std::int64_t batch = 0; batch < turns.batches; ++batch) {
-    if (batch > 0) run_for(1e3 * kBetweenSeconds, unkept_round);
+    if (batch > 0) run_for(kBetweenSeconds, unkept_round);
     for (std::int64_t round = batch * turns.rounds; round < (batch + 1) * turns.rounds; ++round) {
-      milliseconds_of_round(readings, round, turns.device, &timings);
+      read_round(readings, round, turns.device, &timings);
     }
   }
   return timings;

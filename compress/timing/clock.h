@@ -28,10 +28,10 @@ struct Timings {
   bool replayed = false;  // on a GPU: runs were recorded as graphs, and replaying those was timed
 };
 
-// Each round is in an order of its own (core/device/turn_order.h). Between two batches all run in turn for kBetweenSeconds, at
-// least one round, which is not kept: the batches lie apart in time, and none begins on cold caches. On the CPU each reading of
-// the clock is one run. On a GPU
-// every contender runs as it is in the warm-up; then as many runs as make a reading of kReadingSeconds are recorded as one graph
+// Each round is in an order of its own (core/device/turn_order.h). Between two batches all run in turn, at least one round, until
+// kBetweenSeconds have passed with what prepares them included. These rounds are not kept: the batches lie apart in time, and
+// none begins on caches that other work has filled. On the CPU each reading of the clock is one run. On a GPU every contender
+// runs as it is in the warm-up; then as many runs as make a reading of kReadingSeconds are recorded as one graph
 // (core/device/device_work.h), and a reading is one replay of it: work that the device finds in its queue, as in a captured
 // training step. Where a contender cannot be recorded, which is warned about, a reading is as many runs as they are, of all
 // contenders, and the host that queues them may be what is timed.

@@ -1,5 +1,7 @@
 #include "compress/timing/compare.h"
 
+#include "core/cpu/cache_sweep.h"
+#include "core/cpu/machine_memory.h"
 #include "core/device/constant_weights.h"
 #include "layers/tied_linear.h"
 
@@ -39,16 +41,24 @@ PairedTimes in_turn(const Contender& dense, const Contender& compressed, const T
           .replayed = timings.replayed};
 }
 
-// Leaves them as they were.
-PairedTimes time_modules(Module& dense, Module& compressed, const TimedWork& work, const TimingOptions& options) {
+// What comes before each run of a layer: nothing, or a sweep of the caches.
+std::function<void()> preparation(const TimingOptions& options) {
+  if (!options.from_memory) return {};
+  return [sweep = std::make_shared<cpu::CacheSweep>(/*wanted=*/true)] { (*sweep)(); };
+}
+
+// Leaves them as they were. `prepare`: before each run.
+PairedTimes time_modules(Module& dense, Module& compressed, const TimedWork& work, const TimingOptions& options,
+                         const std::function<void()>& prepare) {
   const Untouched dense_state(dense);
   const Untouched compressed_state(compressed);
-  return in_turn({.run = [&] { work.run(dense); }}, {.run = [&] { work.run(compressed); }}, options);
+  return in_turn({.run = [&] { work.run(dense); }, .prepare = prepare},
+                 {.run = [&] { work.run(compressed); }, .prepare = prepare}, options);
 }
 
 DenseTimes time_module(Module& module, const TimedWork& work, const TimingOptions& options) {
   const Untouched state(module);
-  const Contender contender{.run = [&] { work.run(module); }};
+  const Contender contender{.run = [&] { work.run(module); }, .prepare = preparation(options)};
   Timings timings = time_in_turn({&contender, 1}, turns_of(options));
   return {.dense = std::move(timings.ms.front()), .replayed = timings.replayed};
 }
@@ -95,11 +105,19 @@ Speed speed_of(const PairedTimes& times) {
           .faster = ratio_interval(ratios_of(times, 0, deciding)).low > kFasterRatio};
 }
 
+bool layers_from_memory(Module& network, const TimingOptions& options) {
+  if (options.phase != Phase::decode || !options.device.is_cpu()) return false;
+  std::int64_t weights = 0;
+  for (const NamedParameter& entry : named_parameters(network)) weights += entry.parameter->value().numel();
+  return cpu::exceeds_caches(weights * static_cast<std::int64_t>(size_of(options.compute)));
+}
+
 PairedTimes time_layer(Module& dense, Module& compressed, const Shape& input, bool input_gradient, const TimingOptions& options) {
   const TimedWork work(dense, input, options.work(input_gradient));
-  if (!options.on_folded_copies()) return time_modules(dense, compressed, work, options);
+  const std::function<void()> prepare = preparation(options);
+  if (!options.on_folded_copies()) return time_modules(dense, compressed, work, options, prepare);
   const ConstantWeights constant;
-  return time_modules(*options.folded(dense), *options.folded(compressed), work, options);
+  return time_modules(*options.folded(dense), *options.folded(compressed), work, options, prepare);
 }
 
 PairedTimes time_network(std::unique_ptr<Module>& root, std::span<Replaced> replaced, const Shape& input,
@@ -112,7 +130,7 @@ PairedTimes time_network(std::unique_ptr<Module>& root, std::span<Replaced> repl
       return options.folded(*root);
     };
     const ConstantWeights constant;
-    return time_modules(*copy(true), *copy(false), work, options);
+    return time_modules(*copy(true), *copy(false), work, options, /*prepare=*/{});
   }
   std::vector<std::unique_ptr<Untouched>> states;
   states.push_back(std::make_unique<Untouched>(*root));

@@ -58,6 +58,7 @@ struct TimingOptions {
   Device device = {};  // where the modules are
   bool recompute = false;  // in training, as in Context
   Sampling sampling = {};
+  bool from_memory = false;  // before each run of time_layer() and time_dense() other bytes fill the CPU's caches
   // What inference and decode with a module are timed on: a copy with its batch norms folded, for dense and compressed alike, and
   // with what kernels derive from weights kept from call to call. Empty: the module as it is, as always in training.
   std::function<std::unique_ptr<Module>(const Module&)> folded = {};
@@ -68,6 +69,11 @@ struct TimingOptions {
     return {.phase = phase, .input_gradient = input_gradient, .compute = compute, .device = device, .recompute = recompute};
   }
 };
+
+// Whether layers of this network are to be timed from memory: in decode on the CPU, where its weights, in the dtype that it
+// computes in, are more than the last cache holds. A token then reads every layer's weights from memory. A clock that repeats one
+// layer finds them in a cache, where a dense layer loses less time than it does in the network.
+bool layers_from_memory(Module& network, const TimingOptions& options);
 
 // A layer alone, on a batch of its own input's shape; in decode that of whole sequences, as for TimedWork. `input_gradient`: in
 // training, as WorkOptions say.

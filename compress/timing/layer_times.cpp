@@ -100,12 +100,14 @@ std::vector<LayerTiming> time_layers(std::unique_ptr<Module>& root, std::span<Re
                                      const TimingOptions& options) {
   Trace trace;
   root->output_shape(input, &trace);
+  TimingOptions of_layers = options;
+  of_layers.from_memory = layers_from_memory(*root, options);
   std::vector<LayerTiming> rows;
   bool input_gradient = false;
   for (const LayerCost& cost : trace) {
     const auto twin = std::ranges::find(replaced, cost.path, &Replaced::path);
     Module* const dense = twin == replaced.end() ? nullptr : twin->dense.get();
-    rows.push_back(time_one(find_module(*root, cost.path), dense, cost.input, input_gradient, options));
+    rows.push_back(time_one(find_module(*root, cost.path), dense, cost.input, input_gradient, of_layers));
     input_gradient = input_gradient || cost.parameters > 0;
   }
   rows.push_back(time_whole(root, replaced, rows, input, options));

@@ -89,6 +89,12 @@ void KeepForConfig::fields(Fields& f) {
   f.require(!length || phase == name_of(Phase::decode), "length", "has no effect without phase: decode");
 }
 
+Veto Veto::for_layers_of(Module& network) const {
+  Veto veto = *this;
+  veto.options_.timing.from_memory = layers_from_memory(network, options_.timing);
+  return veto;
+}
+
 std::int64_t VetoOptions::length_at(Phase phase, const Shape& input) const {
   return phase == Phase::decode ? length.value_or(input[1]) : 0;
 }
@@ -128,7 +134,7 @@ Veto::Timing Veto::layer_timing(Module& dense, Module& compressed, const Shape& 
   const Shape batch = timed_input(input, decides());
   const bool input_gradient = !first || phase() != Phase::training;
   const std::string key = str("layer ", chain_key(compressed), " for ", layer_key(dense), " input ", batch, ' ',
-                              input_gradient ? "" : "first ", where(input));
+                              input_gradient ? "" : "first ", options_.timing.from_memory ? "from memory " : "", where(input));
   return {key, phase(), [&dense, &compressed, batch, input_gradient](const TimingOptions& options) {
             return time_layer(dense, compressed, batch, input_gradient, options);
           }};

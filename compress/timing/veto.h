@@ -69,6 +69,9 @@ class Veto {
  public:
   explicit Veto(const VetoOptions& options) : options_(options) {}
 
+  // The same for layers of this network: timed from memory where layers_from_memory() says so, which their keys tell.
+  Veto for_layers_of(Module& network) const;
+
   // Whether the compressed layer stays in the place of the dense one, which is in its tree. The batch of `input` is not read,
   // here and below; in decode `input` is [n, positions, ...]. `first`: no layer before it has parameters, so that training needs
   // no gradient of its input. Throws ConfigError where the answer is needed, is not known and may not be measured.

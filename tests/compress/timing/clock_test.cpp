@@ -50,6 +50,22 @@ TEST(Clock, BetweenTwoBatchesAllRunUntimed) {
   for (const double ms : timings.ms[1]) EXPECT_NEAR(ms, 3, 1e-9);
 }
 
+// 20 ms of preparation and 2 ms of work: two rounds fill the 25 ms.
+TEST(Clock, PreparationCountsBetweenTwoBatchesAndInNoReading) {
+  double now = 0;
+  const HostClock clock([&] { return now; });
+  int runs = 0;
+  const Contender contender{.run =
+                                [&] {
+                                  ++runs;
+                                  now += 2e-3;
+                                },
+                            .prepare = [&] { now += 20e-3; }};
+  const Timings timings = time_in_turn({&contender, 1}, {.rounds = 1, .batches = 3});
+  EXPECT_EQ(runs, 3 + 2 * 2);
+  for (const double ms : timings.ms.at(0)) EXPECT_NEAR(ms, 2, 1e-9);
+}
+
 TEST(Clock, WorkOfNoTimeEndsBetweenBatches) {
   const HostClock clock([] { return 0.0; });
   int runs = 0;

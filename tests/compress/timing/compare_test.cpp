@@ -8,6 +8,7 @@
 #include "compress/timing/veto.h"
 #include "layers/sequential.h"
 #include "tests/compress/timing/busy.h"
+#include "tests/support/peak_growth.h"
 
 namespace tessera::testing {
 namespace {
@@ -114,6 +115,26 @@ TEST(Rounds, ADefaultVetoTakesAtLeastFifty) {
   const Calls of_network;
   veto.settle(root, replaced, {1, 4});
   EXPECT_EQ(of_network.since(), of_one);
+}
+
+// What sweeps the caches is more memory than they hold (core/cpu/cache_sweep.h), which nothing else here takes.
+TEST(FromMemory, OtherBytesFillTheCachesOfALayerAndNotOfANetwork) {
+  constexpr std::size_t kMiB = std::size_t{1} << 20;
+  const PlannedClock clock;
+  Busy dense("dense", kPlanned), compressed("factored", kPlanned);
+  std::unique_ptr<Module> root = std::make_unique<Sequential>();
+  root->add_child("a", std::make_unique<Busy>("factored", kPlanned));
+  std::vector<Replaced> replaced;
+  replaced.push_back({"a", std::make_unique<Busy>("dense", kPlanned)});
+  TimingOptions options{.sampling = Sampling::told_in(2), .from_memory = true};
+  const auto grown = [&](const std::function<void()>& timing) { return peak_growth(timing); };
+  const std::optional<std::size_t> of_network = grown([&] { time_network(root, replaced, {3, 4}, options); });
+  if (!of_network) GTEST_SKIP() << "the system does not start its count of the most memory again";
+  EXPECT_LT(*of_network, 4 * kMiB);
+  EXPECT_GT(*grown([&] { time_layer(dense, compressed, {3, 4}, true, options); }), 8 * kMiB);
+  EXPECT_GT(*grown([&] { time_dense(dense, {3, 4}, true, options); }), 8 * kMiB);
+  options.from_memory = false;
+  EXPECT_LT(*grown([&] { time_layer(dense, compressed, {3, 4}, true, options); }), 4 * kMiB);
 }
 
 }  // namespace

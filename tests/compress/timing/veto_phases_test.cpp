@@ -4,6 +4,7 @@
 #include <map>
 
 #include "compress/timing/veto.h"
+#include "core/cpu/machine_memory.h"
 #include "core/device/decisions.h"
 #include "core/nn/attention_cache.h"
 #include "core/support/error.h"
@@ -108,6 +109,30 @@ TEST_F(VetoPhases, DecodeIsOneNewPositionBehindTheOthers) {
   EXPECT_TRUE(report.timed_at.starts_with("batch 3, decode at length 5, ")) << report.timed_at;
   EXPECT_EQ(report.layers.at(0).phase, "decode");
   EXPECT_TRUE(report.other_phases.empty());
+}
+
+// A table of tokens that no cache holds: a token reads the layer from memory too.
+TEST_F(VetoPhases, LayersOfALargeNetworkAreTimedFromMemoryInDecodeAlone) {
+  const auto key_of_layer = [&](Phase phase) {
+    std::string first;
+    const DecisionScope scope({.measure = true, .on_measured = [&](const std::string& key, const std::string&) {
+                                 if (first.empty()) first = key;
+                               }});
+    VetoOptions options = decode();
+    options.timing.phase = phase;
+    run(options);
+    EXPECT_TRUE(first.starts_with("keep.layer factored")) << first;
+    return first;
+  };
+  EXPECT_EQ(key_of_layer(Phase::decode).find("from memory"), std::string::npos) << "of a network that the caches hold";
+  const auto rows = static_cast<std::int64_t>(std::max(cpu::last_cache(), std::size_t{8} << 20) / (kWidth * sizeof(float)));
+  root_->replace_child("tokens", std::make_unique<Embedding>(EmbeddingConfig{.vocabulary = rows + 1, .width = kWidth}));
+  const std::string key = key_of_layer(Phase::decode);
+  EXPECT_NE(key.find(" input [3, 5, 12] from memory batch 3, decode"), std::string::npos) << key;
+  EXPECT_EQ(key_of_layer(Phase::inference).find("from memory"), std::string::npos);
+
+  TimingOptions of_half{.phase = Phase::decode, .compute = DType::bf16};
+  EXPECT_FALSE(layers_from_memory(*root_, of_half)) << "in bf16 they take half of the bytes";
 }
 
 TEST_F(VetoPhases, SequencesOfDecodeMayHaveAnotherLength) {
