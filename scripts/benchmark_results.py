@@ -89,7 +89,8 @@ def without_rounds(shown):
     """A sentence on the rows that have one ratio only; `shown` has the lines of tables by their program."""
     places = []
     for program, lines in shown.items():
-        commits = dict.fromkeys(line["commit"] for line in lines if "ratio" in line and not keeps_rounds(line))
+        commits = dict.fromkeys(line["commit"] for line in lines
+                                if "ratio" in line and "of_medians" not in line["ratio"] and not keeps_rounds(line))
         if commits:
             places.append(f"`{program}` at {', '.join(commits)}")
     if not places:
