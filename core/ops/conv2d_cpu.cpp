@@ -190,7 +190,7 @@ void conv2d_backward_weight(const Tensor& x, const Tensor& grad_y, const Tensor&
         return;
       case Method::winograd:
         winograd::backward_weight(winograd::kernels(), g, x, grad_y, grad_weight);
-        if (grad_bias.defined()) sum_forward(grad_y, 1, grad_bias);
+        if (grad_bias.defined()) sum_forward(grad_y.to(grad_bias.dtype()), 1, grad_bias);
         return;
       case Method::split: return execute_parts(plan, x, grad_weight, grad_y, grad_bias);
       case Method::f32: return conv2d_backward_weight(x.to(DType::f32), grad_y.to(DType::f32), grad_weight, grad_bias, options);

@@ -205,19 +205,21 @@ std::vector<Conv2dPlan> candidates_for(Conv2dPass pass, const Conv2dGeometry& g,
   const bool splits = dtype == DType::bf16 && pass == Conv2dPass::backward_weight;
   if (splits && (choose || all.empty())) offer(split(g, dtype, form));
   const bool evenly = !all.empty() && !all.back().parts.empty() && g.n % onednn::threads_now() == 0;
-  if (!all.empty() && (!choose || evenly)) return all;  // equal parts: nothing that a clock could find
-  const Layouts layouts = describe(g, dtype, form.bias);
-  const Window window = describe_window(g);
-  offer({Method::onednn, "nhwc", build_nhwc(pass, layouts, window, form.relu)});
-  if (choose || all.empty()) {
-    offer({Method::onednn, kBlockedConv2d,
-           build_blocked(pass, layouts, window, dnnl::algorithm::convolution_direct, form.relu,
-                         dnnl::prop_kind::forward_training)});
+  if (!all.empty() && !choose) return all;
+  if (!evenly) {  // of equal parts none of the library's other ways is faster
+    const Layouts layouts = describe(g, dtype, form.bias);
+    const Window window = describe_window(g);
+    offer({Method::onednn, "nhwc", build_nhwc(pass, layouts, window, form.relu)});
+    if (choose || all.empty()) {
+      offer({Method::onednn, kBlockedConv2d,
+             build_blocked(pass, layouts, window, dnnl::algorithm::convolution_direct, form.relu,
+                           dnnl::prop_kind::forward_training)});
+    }
   }
-  if (choose && dtype == DType::f32 && winograd::suits(g)) {
-    offer(onednn_winograd(pass, g, form));
-    if (winograd::filter_bytes(g) <= kMostFilterBytes) all.push_back(with_filters(Method::winograd, kNhwcWinograd));
-  }
+  if (!choose || !winograd::suits(g)) return all;
+  if (dtype == DType::f32) offer(onednn_winograd(pass, g, form));
+  const bool offered = dtype == DType::f32 || !all.empty();  // bf16 that the library has no convolution of is widened
+  if (offered && winograd::filter_bytes(g) <= kMostFilterBytes) all.push_back(with_filters(Method::winograd, kNhwcWinograd));
   return all;
 }
 

@@ -40,9 +40,10 @@ struct Conv2dPlan {
 // are candidates: direct from NHWC, direct in blocked layout, and for 3x3 with stride 1 Winograd in blocked layout (Lavin & Gray
 // 2016), reorders included, besides our Winograd from NHWC (core/cpu/winograd); otherwise direct from NHWC. Before them all come
 // for 1x1 over every pixel the matrix product over pixels, and for depthwise convolutions of f32 our kernels
-// (core/cpu/depthwise). bf16 has no Winograd; its weight gradient is the sum of those of parts of the images, one for each thread
-// (split), first choice with or without a scope; and where the library has no convolution at all, that of f32 runs on widened
-// operands. `run` executes a plan on the caller's operands, for timing.
+// (core/cpu/depthwise). Of the two Winograds bf16 has ours, which multiplies in
+// f32. The weight gradient of bf16 is the sum of those of parts of the images, one for each thread (split), first choice with or
+// without a scope. And where the library has no convolution at all, that of f32 runs on widened operands. `run` executes a plan
+// on the caller's operands, for timing.
 std::shared_ptr<Conv2dPlan> choose_conv2d_plan(Conv2dPass pass, const reference::Conv2dGeometry& geometry, DType dtype,
                                                const Conv2dForm& form, const std::function<void(const Conv2dPlan&)>& run);
 

@@ -10,8 +10,8 @@
 namespace tessera::cpu::winograd {
 namespace {
 
-template <int W>
-void forward(const Problem& p, const Block& block, const float* x, const float* u, const Epilogue& epilogue, float* y) {
+template <int W, class T>
+void forward(const Problem& p, const Block& block, const T* x, const float* u, const Epilogue& epilogue, T* y) {
   const std::int64_t depth = padded<W>(p.x.channels);
   const std::int64_t width = padded<W>(p.y.channels);
   const std::int64_t step = block.rows * W;
@@ -35,8 +35,8 @@ void forward(const Problem& p, const Block& block, const float* x, const float* 
 }
 
 // Adds the block's share to `u` [position][padded in][padded out].
-template <int W>
-void add_filter_grad(const Problem& p, const Block& block, const float* x, const float* grad_y, float* u) {
+template <int W, class T>
+void add_filter_grad(const Problem& p, const Block& block, const T* x, const T* grad_y, float* u) {
   const std::int64_t depth = padded<W>(p.x.channels);
   const std::int64_t width = padded<W>(p.y.channels);
   const std::int64_t step = block.rows * W;
@@ -60,7 +60,12 @@ void add_filter_grad(const Problem& p, const Block& block, const float* x, const
 
 template <int W>
 constexpr Kernels kernels_of() {
-  return {W, forward<W>, add_filter_grad<W>, filters<W>, turned_filters<W>, filter_grads<W>};
+  return {W,
+          {forward<W, float>, add_filter_grad<W, float>},
+          {forward<W, bfloat16>, add_filter_grad<W, bfloat16>},
+          filters<W>,
+          turned_filters<W>,
+          filter_grads<W>};
 }
 
 }  // namespace

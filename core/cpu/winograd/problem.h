@@ -3,6 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <type_traits>
+
+#include "core/half.h"
 
 namespace tessera::cpu::winograd {
 
@@ -39,7 +42,7 @@ struct Block {
   std::int64_t first, count;
   std::int64_t rows;  // count, rounded up to what the products take at once
   float* scratch;  // kPositions * (stride(padded in) + stride(padded out)) elements
-  const float* zeros;  // as many as an image has channels
+  const float* zeros;  // as many as an image has channels; the same bytes are zeros of bf16
 
   // Elements from one position of transformed tiles to the next. A power of two would put all positions of a tile into one set
   // of the first-level cache.
@@ -52,12 +55,19 @@ struct Epilogue {
   bool relu = false;
 };
 
+// Those of images of one type. Products and what is transformed are f32.
+template <class T>
+struct ImageKernels {
+  void (*forward)(const Problem& p, const Block& block, const T* x, const float* u, const Epilogue& epilogue, T* y);
+  // Adds the block's share to u [position][padded in][padded out].
+  void (*add_filter_grad)(const Problem& p, const Block& block, const T* x, const T* grad_y, float* u);
+};
+
 // Built for one instruction set. Channels are padded to whole vectors of `lanes` in all that is transformed.
 struct Kernels {
   std::int64_t lanes;
-  void (*forward)(const Problem& p, const Block& block, const float* x, const float* u, const Epilogue& epilogue, float* y);
-  // Adds the block's share to u [position][padded in][padded out].
-  void (*add_filter_grad)(const Problem& p, const Block& block, const float* x, const float* grad_y, float* u);
+  ImageKernels<float> f32;
+  ImageKernels<bfloat16> bf16;
   // weight [out, 3, 3, in], input channels [first, last), to u [position][in][padded out].
   void (*filters)(const float* weight, std::int64_t in, std::int64_t out, std::int64_t first, std::int64_t last, float* u);
   // The same turned by half a turn, which gives the input's gradient from the output's: output channels [first, last), to u
@@ -67,6 +77,14 @@ struct Kernels {
   void (*filter_grads)(const float* u, std::int64_t in, std::int64_t out, std::int64_t first, std::int64_t last,
                        float* grad_weight);
 
+  template <class T>
+  [[gnu::always_inline]] const ImageKernels<T>& of() const {
+    if constexpr (std::is_same_v<T, float>) {
+      return f32;
+    } else {
+      return bf16;
+    }
+  }
   [[gnu::always_inline]] std::int64_t padded(std::int64_t channels) const { return (channels + lanes - 1) / lanes * lanes; }
 };
 

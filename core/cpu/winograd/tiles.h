@@ -10,11 +10,11 @@ namespace tessera::cpu::winograd {
 namespace {
 
 // Pixels of a tile; those outside of the image are zeros.
-template <int N>
+template <int N, class T>
 struct Pixels {
-  const float* at[N][N];
+  const T* at[N][N];
 
-  Pixels(const Image& image, const float* data, const Corner& corner, const float* zeros) {
+  Pixels(const Image& image, const T* data, const Corner& corner, const T* zeros) {
     bool column_inside[N];
     for (int j = 0; j < N; ++j) column_inside[j] = corner.x + j >= 0 && corner.x + j < image.w;
     for (int i = 0; i < N; ++i) {
@@ -34,8 +34,8 @@ bool is_inside(const Image& image, const Corner& c) {
 }
 
 // `one` of all channels of the N x N pixels at `corner`, to `to` + position * stride + vector * rows * W.
-template <int W, int N, class One>
-void transform_tile(const Image& image, const float* data, const Corner& corner, const float* zeros, One one, float* to,
+template <int W, int N, class T, class One>
+void transform_tile(const Image& image, const T* data, const Corner& corner, const T* zeros, One one, float* to,
                     std::int64_t stride, std::int64_t rows) {
   using V = Vec<W>;
   const auto write_to = [&](std::int64_t c) {
@@ -43,13 +43,13 @@ void transform_tile(const Image& image, const float* data, const Corner& corner,
   };
   if (is_inside<N>(image, corner)) {
     const std::int64_t row = image.w * image.channels;
-    const float* const first = data + (corner.image * image.h + corner.y) * row + corner.x * image.channels;
+    const T* const first = data + (corner.image * image.h + corner.y) * row + corner.x * image.channels;
     for_each_vector<W>(image.channels, [&](std::int64_t c, auto lanes) {
       const auto read = [&](int i, int j) { return load<W>(first + i * row + j * image.channels + c, lanes); };
       along_both<N, kTile, V>(read, one, write_to(c));
     });
   } else {
-    const Pixels<N> pixels(image, data, corner, zeros);
+    const Pixels<N, T> pixels(image, data, corner, zeros);
     for_each_vector<W>(image.channels, [&](std::int64_t c, auto lanes) {
       const auto read = [&](int i, int j) { return load<W>(pixels.at[i][j] + c, lanes); };
       along_both<N, kTile, V>(read, one, write_to(c));
@@ -72,15 +72,15 @@ struct GradTransform {
 
 // Tiles of 6x6 inputs or 4x4 gradients, as [position][vector of channels][tile][W]: the products find the elements of one vector
 // and of neighbouring tiles at constant distances. Tiles from `count` on are zero.
-template <int W, int N, class One>
-void transform_tiles(const Problem& p, const Image& image, const float* data, const Block& block, std::int64_t shift_y,
+template <int W, int N, class T, class One>
+void transform_tiles(const Problem& p, const Image& image, const T* data, const Block& block, std::int64_t shift_y,
                      std::int64_t shift_x, One one, float* to) {
   const std::int64_t width = padded<W>(image.channels);
   const std::int64_t stride = block.stride(width);
   for (std::int64_t t = 0; t < block.count; ++t) {
     const Corner tile = p.corner(block.first + t);
-    transform_tile<W, N>(image, data, {tile.image, tile.y - shift_y, tile.x - shift_x}, block.zeros, one, to + t * W, stride,
-                         block.rows);
+    transform_tile<W, N>(image, data, {tile.image, tile.y - shift_y, tile.x - shift_x}, reinterpret_cast<const T*>(block.zeros),
+                         one, to + t * W, stride, block.rows);
   }
   if (block.count == block.rows) return;
   for (std::int64_t at = 0; at < kPositions * width / W; ++at) {
@@ -89,13 +89,13 @@ void transform_tiles(const Problem& p, const Image& image, const float* data, co
   }
 }
 
-template <int W>
+template <int W, class T>
 void write_tile(const Problem& p, const Corner& corner, const float* m, std::int64_t stride, std::int64_t rows_in_block,
-                const Epilogue& epilogue, float* y) {
+                const Epilogue& epilogue, T* y) {
   using V = Vec<W>;
   const std::int64_t rows = p.y.h - corner.y < kOut ? p.y.h - corner.y : kOut;
   const std::int64_t columns = p.y.w - corner.x < kOut ? p.y.w - corner.x : kOut;
-  float* const first = y + ((corner.image * p.y.h + corner.y) * p.y.w + corner.x) * p.y.channels;
+  T* const first = y + ((corner.image * p.y.h + corner.y) * p.y.w + corner.x) * p.y.channels;
   for_each_vector<W>(p.y.channels, [&](std::int64_t k, auto lanes) {
     const V bias = epilogue.bias == nullptr ? V{} : load<W>(epilogue.bias + k, lanes);
     const auto read = [&](int i, int j) { return load<W>(m + k * rows_in_block + (i * kTile + j) * stride, W); };

@@ -3,42 +3,34 @@
 #pragma once
 
 #include <cstdint>
-#include <cstring>
 #include <type_traits>
+
+#include "core/cpu/vectors.h"
 
 namespace tessera::cpu::winograd {
 namespace {
-
-template <int W>
-struct Vector {
-  typedef float type __attribute__((vector_size(4 * W)));  // the attribute needs a declarator: no alias
-};
-template <int W>
-using Vec = typename Vector<W>::type;
 
 template <int W>
 constexpr std::int64_t padded(std::int64_t channels) {
   return (channels + W - 1) / W * W;
 }
 
-template <int W>
-Vec<W> load(const float* from, std::int64_t lanes) {
-  Vec<W> v{};
-  if (lanes >= W) {
-    std::memcpy(&v, from, sizeof v);
-  } else {
-    for (std::int64_t i = 0; i < lanes; ++i) v[i] = from[i];
-  }
-  return v;
+// Of f32 or bf16. Lanes behind `lanes` are zeros, and are not written. Rests are copied as they are: a conversion of core/half.h
+// could be linked in from here, built for these instructions.
+template <int W, class T>
+[[gnu::always_inline]] inline Vec<W> load(const T* from, std::int64_t lanes) {
+  if (lanes >= W) return cpu::load<W>(from);
+  T rest[W]{};
+  for (std::int64_t i = 0; i < lanes; ++i) rest[i] = from[i];
+  return cpu::load<W>(rest);
 }
 
-template <int W>
-void store(const Vec<W>& v, float* to, std::int64_t lanes) {
-  if (lanes >= W) {
-    std::memcpy(to, &v, sizeof v);
-  } else {
-    for (std::int64_t i = 0; i < lanes; ++i) to[i] = v[i];
-  }
+template <int W, class T>
+[[gnu::always_inline]] inline void store(const Vec<W>& v, T* to, std::int64_t lanes) {
+  if (lanes >= W) return cpu::store<W>(v, to);
+  T rest[W];
+  cpu::store<W>(v, rest);
+  for (std::int64_t i = 0; i < lanes; ++i) to[i] = rest[i];
 }
 
 // Calls step(first channel, lanes); lanes is a constant but for the channels that fill no vector.

@@ -36,6 +36,13 @@ Problem transposed(const Conv2dGeometry& g) {
           ceil_div(g.w, kOut)};
 }
 
+// Calls body.operator()<T>() with the type of images.
+template <class Body>
+void of_images(DType dtype, const Body& body) {
+  if (dtype == DType::bf16) return body.template operator()<bfloat16>();
+  body.template operator()<float>();
+}
+
 // Calls body(block) for all tiles; every thread has its own scratch.
 template <class Body>
 void for_each_block(const Kernels& kernels, const Problem& p, Body&& body) {
@@ -57,8 +64,10 @@ void for_each_block(const Kernels& kernels, const Problem& p, Body&& body) {
 
 void correlate(const Kernels& kernels, const Problem& p, const Tensor& x, const Tensor& u, const Epilogue& epilogue,
                const Tensor& y) {
-  for_each_block(kernels, p, [&](const Block& block, int) {
-    kernels.forward(p, block, x.data<float>(), u.data<float>(), epilogue, y.data<float>());
+  of_images(x.dtype(), [&]<class T>() {
+    for_each_block(kernels, p, [&](const Block& block, int) {
+      kernels.of<T>().forward(p, block, x.data<T>(), u.data<float>(), epilogue, y.data<T>());
+    });
   });
 }
 
@@ -75,9 +84,7 @@ std::int64_t filter_bytes(const Conv2dGeometry& g) {
   return kPositions * kernels().padded(g.in) * kernels().padded(g.out) * static_cast<std::int64_t>(sizeof(float));
 }
 
-const Kernels& kernels() {
-  return isa() == Isa::avx512 ? kAvx512Kernels : kAvx2Kernels;
-}
+const Kernels& kernels() { return isa() == Isa::avx512 ? kAvx512Kernels : kAvx2Kernels; }
 
 Tensor filters(const Kernels& kernels, const Tensor& weight) {
   const std::int64_t out = weight.dim(0);
@@ -116,8 +123,10 @@ void backward_weight(const Kernels& kernels, const Conv2dGeometry& g, const Tens
   const int parts = parts_for(p.tiles(), kRowStep);
   const Tensor sums = Tensor::zeros({parts, size});
   float* const total = sums.data<float>();
-  for_each_block(kernels, p, [&](const Block& block, int part) {
-    kernels.add_filter_grad(p, block, x.data<float>(), grad_y.data<float>(), total + part * size);
+  of_images(x.dtype(), [&]<class T>() {
+    for_each_block(kernels, p, [&](const Block& block, int part) {
+      kernels.of<T>().add_filter_grad(p, block, x.data<T>(), grad_y.data<T>(), total + part * size);
+    });
   });
   parallel_for(size, kGrain, [&](std::int64_t begin, std::int64_t end) {
     for (int part = 1; part < parts; ++part) {

@@ -5,6 +5,7 @@
 
 #include "core/cpu/isa.h"
 #include "core/rng.h"
+#include "core/support/error.h"
 #include "tests/support/relative_error.h"
 
 namespace tessera::cpu::winograd {
@@ -62,6 +63,30 @@ TEST_P(WinogradKernels, ForwardWithBiasAndRectifier) {
       forward(*kernels, g, x, filters(*kernels, weight), {bias.data<float>(), relu}, y);
       for (std::int64_t i = 0; relu && i < want.numel(); ++i) want.data<double>()[i] = std::max(want.data<double>()[i], 0.0);
       EXPECT_LE(relative_error(y, want), kTolerance) << "x " << x.shape() << " weight " << weight.shape();
+    }
+  }
+}
+
+// Images that bf16 holds give the same, rounded; gradients of weights are not rounded.
+TEST_P(WinogradKernels, InBf16OnlyImagesAreRounded) {
+  for (const Case& c : kCases) {
+    SCOPED_TRACE(str(c.n, "x", c.h, "x", c.w, ", ", c.in, " -> ", c.out));
+    const Conv2dGeometry g = geometry(c);
+    const Tensor x = random({c.n, c.h, c.w, c.in}, 0).to(DType::bf16), weight = random({c.out, 3, 3, c.in}, 1);
+    const Tensor bias = random({c.out}, 2), grad_y = random({c.n, g.oh, g.ow, c.out}, 3).to(DType::bf16);
+    const auto results = [&](DType dtype) {
+      const Tensor of_x = x.to(dtype), of_y = grad_y.to(dtype);
+      const Tensor y = Tensor::full(grad_y.shape(), NAN, dtype), grad_x = Tensor::full(x.shape(), NAN, dtype);
+      const Tensor grad_weight = Tensor::full(weight.shape(), NAN);
+      forward(*kernels, g, of_x, filters(*kernels, weight), {bias.data<float>(), true}, y);
+      backward_input(*kernels, g, of_y, turned_filters(*kernels, weight), grad_x);
+      backward_weight(*kernels, g, of_x, of_y, grad_weight);
+      return std::vector<Tensor>{y, grad_x, grad_weight};
+    };
+    const std::vector<Tensor> half = results(DType::bf16), whole = results(DType::f32);
+    for (std::size_t i = 0; i < half.size(); ++i) {
+      const Tensor rounded = i < 2 ? whole[i].to(DType::bf16) : whole[i];
+      EXPECT_EQ(half[i].to(DType::f32).to_vector<float>(), rounded.to(DType::f32).to_vector<float>()) << "result " << i;
     }
   }
 }

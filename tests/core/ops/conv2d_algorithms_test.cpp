@@ -86,16 +86,18 @@ TEST_P(Conv2dAlgorithm, TakesEveryPassAndAgreesWithTheReference) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cpu, Conv2dAlgorithm, ::testing::Values("nhwc", "blocked", "winograd", "winograd_nhwc", "gemm", "depthwise"),
+INSTANTIATE_TEST_SUITE_P(Cpu, Conv2dAlgorithm,
+                         ::testing::Values("nhwc", "blocked", "winograd", "winograd_nhwc", "gemm", "depthwise"),
                          [](const auto& test) { return test.param; });
 
 // What takes a pass of bf16 while `forced` is asked for: itself where it is offered, the first that is elsewhere. The weight
-// gradient is split among threads where there are images for two of them, and equal parts leave nothing to choose but a product.
+// gradient is split among threads where there are images for two of them, and equal parts leave nothing to choose but a product
+// and our Winograd.
 std::string expected_bf16(const std::string& forced, Pass pass, const ConvCase& c) {
   const std::int64_t threads = omp_get_max_threads();
   const bool splits = pass == Pass::backward_weight && std::min(threads, c.x[0]) > 1;
   const bool evenly = splits && c.x[0] % threads == 0;
-  if (forced == "gemm" || (forced == "split" ? splits : !evenly)) return forced;
+  if (forced == "gemm" || forced == "winograd_nhwc" || (forced == "split" ? splits : !evenly)) return forced;
   const bool pointwise = c.weight[1] * c.weight[2] == 1;
   return pointwise ? "gemm" : splits ? "split" : "nhwc";
 }
@@ -131,7 +133,7 @@ TEST_P(Conv2dBf16Algorithm, TakesThePassesThatItIsOffered) {
   for (const Pass pass : {Pass::forward, Pass::backward_input}) EXPECT_EQ(shapes[pass] >= 6, all_passes);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cpu, Conv2dBf16Algorithm, ::testing::Values("nhwc", "blocked", "split", "gemm"),
+INSTANTIATE_TEST_SUITE_P(Cpu, Conv2dBf16Algorithm, ::testing::Values("nhwc", "blocked", "split", "gemm", "winograd_nhwc"),
                          [](const auto& test) { return test.param; });
 
 // The weights of training are f32; a product sees them rounded to nearest: 1 + 2^-9 is nearest to 1, 2^-8 from the next.

@@ -83,6 +83,7 @@ void PrintTo(const Steps& steps, std::ostream* out) { *out << name_of(steps); }
 INSTANTIATE_TEST_SUITE_P(Cpu, StepsOfOneShape,
                          ::testing::Values(Steps{.forced = "nhwc"}, Steps{.forced = "blocked"}, Steps{.forced = "winograd_nhwc"},
                                            Steps{.forced = "nhwc", .compute = DType::bf16},
+                                           Steps{.forced = "winograd_nhwc", .compute = DType::bf16},
                                            Steps{.forced = "matmul", .linear = true}, Steps{.forced = "sgemm", .linear = true},
                                            Steps{.forced = "matmul", .linear = true, .compute = DType::bf16}),
                          [](const auto& test) { return name_of(test.param); });
