@@ -68,6 +68,19 @@ void expect_same(Module& got, Module& want) {
   }
 }
 
+// One position after another, those in front of it cached, gives what all at once give, to `tolerance`.
+void expect_decodes(Module& root, double tolerance = kTolerance) {
+  const Tensor ids = whole_numbers({2, 7}, 19);
+  const NoGrad no_grad;
+  const Tensor whole = root(Var(ids), {}).value();
+  AttentionCache cache(7);
+  for (std::int64_t i = 0; i < 7; ++i) {
+    const Tensor y = root(Var(ids.slice(1, i, i + 1)), {.cache = &cache}).value();
+    cache.advance(1);
+    EXPECT_LE(relative_error(y, whole.slice(1, i, i + 1)), tolerance) << i;
+  }
+}
+
 // The network with the dense layers that its compressed ones stand for.
 std::unique_ptr<Module> made_dense(Module& root, bool tied = true) {
   std::unique_ptr<Module> dense = network(tied);
@@ -89,6 +102,7 @@ TEST(CompressedTransformers, FactoredLayersTakeSequences) {
       EXPECT_LT(report.after.parameters, report.before.parameters);
       EXPECT_EQ(describe(*rebuild(describe(*root), builtin_layers())), describe(*root));
       expect_same(*root, *made_dense(*root));
+      expect_decodes(*root);
     }
   }
 }
@@ -112,6 +126,7 @@ TEST(CompressedTransformers, EverySparsePatternTakesSequences) {
     EXPECT_EQ(report.layers.size(), 6U);
     for (const LayerReport& row : report.layers) EXPECT_EQ(row.decision, "sparse") << row.path << ": " << row.reason;
     expect_same(*root, *made_dense(*root));
+    expect_decodes(*root);
   }
 }
 
@@ -236,15 +251,7 @@ TEST(CompressedTransformers, ATrainOfTokensDecodesAndIsTimed) {
   factorise(root, R"({"layers": "tokens", "format": "tt", "ranks": {"r1": 3}})");
   EXPECT_EQ(root->input_limit(), 19);
   EXPECT_EQ(why_not_decode(*root), "");
-  const Tensor ids = whole_numbers({2, 7}, 19);
-  const NoGrad no_grad;
-  const Tensor whole = (*root)(Var(ids), {}).value();
-  AttentionCache cache(7);
-  for (std::int64_t i = 0; i < 7; ++i) {
-    const Tensor y = (*root)(Var(ids.slice(1, i, i + 1)), {.cache = &cache}).value();
-    cache.advance(1);
-    EXPECT_LE(relative_error(y, whole.slice(1, i, i + 1)), 1e-5) << i;
-  }
+  expect_decodes(*root, 1e-5);
   Module& tokens = root->child("tokens");
   const std::unique_ptr<Module> dense = as_compressed(tokens)->to_dense();
   for (const DType compute : {DType::f32, DType::bf16}) {
@@ -272,13 +279,42 @@ TEST(CompressedTransformers, OnlyAHeadIsLeftOut) {
   EXPECT_EQ(left_out(config, *behind), (std::vector<std::string>{"probe is the last linear layer"}));
 }
 
-TEST(CompressedTransformers, AreTimedInThePrecisionOfTheRun) {
-  const auto root = network();
+// Identity that keeps what it was given.
+class Seen final : public Module {
+ public:
+  std::string_view kind() const override { return "seen"; }
+  Value config() const override { return Value::map(); }
+  Var forward(const Var& x, const Context& context) override {
+    runs.push_back({x.dtype(), context.training, context.cache != nullptr, x.shape()[1]});
+    return x;
+  }
+  Shape output_shape(const Shape& input, Trace* trace) const override {
+    trace_leaf(trace, input, input, 0);
+    return input;
+  }
+
+  struct Run {
+    DType dtype;
+    bool training, cached;
+    std::int64_t positions;
+    bool operator==(const Run&) const = default;
+  };
+  static inline std::vector<Run> runs = {};
+};
+
+TEST(CompressedTransformers, AreTimedInThePhaseAndThePrecisionOfTheRun) {
+  auto root = network();
+  replace_module(root, "blocks.1.mlp.act", std::make_unique<Seen>());
   for (const DType compute : {DType::f32, DType::bf16}) {
     for (const Phase phase : {Phase::inference, Phase::decode, Phase::training}) {
+      SCOPED_TRACE(str(name_of(compute), ' ', name_of(phase)));
       const TimedWork work(*root, kTokens, {.phase = phase, .compute = compute});
       const Untouched state(*root);
-      EXPECT_NO_THROW(work.run(*root)) << name_of(compute);
+      Seen::runs.clear();
+      work.run(*root);
+      ASSERT_FALSE(Seen::runs.empty());
+      const bool decodes = phase == Phase::decode;
+      EXPECT_EQ(Seen::runs.back(), (Seen::Run{compute, phase == Phase::training, decodes, decodes ? 1 : kTokens[1]}));
     }
   }
 }

@@ -73,13 +73,14 @@ std::string result_of(const std::string& run) {
   return bytes + manifest_of(checkpoint) + tensors_of(run);
 }
 
-void train_killed_and_resumed(std::vector<std::string> train, const std::string& run, const std::vector<std::string>& places) {
+void train_killed_and_resumed(std::vector<std::string> train, const std::string& run, const std::vector<std::string>& places,
+                              const std::vector<std::string>& environment) {
   for (const std::string& place : places) {
-    const Outcome killed = run_program(train, {str("TESSERA_KILL_AT=", place)});
+    const Outcome killed = run_program(train, joined(environment, {str("TESSERA_KILL_AT=", place)}));
     ASSERT_EQ(killed.exit_code, 128 + 9) << place << ": " << killed.output;
     train = {"resume", run};
   }
-  const Outcome ended = run_program(train);
+  const Outcome ended = run_program(train, environment);
   ASSERT_EQ(ended.exit_code, 0) << ended.output;
 }
 

@@ -17,7 +17,7 @@ std::string tensors_of(const std::string& run);  // the tensors alone
 // Starts the run with the words `train`, which make the folder `run`, and kills it at each of these places in turn; goes on with
 // resume each time, to its end. The small run's: in each stage, at a save and in a factorisation.
 void train_killed_and_resumed(std::vector<std::string> train, const std::string& run,
-                              const std::vector<std::string>& places = {"step:9", "save:26", "step:33", "factorise:3",
-                                                                        "step:45"});
+                              const std::vector<std::string>& places = {"step:9", "save:26", "step:33", "factorise:3", "step:45"},
+                              const std::vector<std::string>& environment = {});
 
 }  // namespace tessera::testing

@@ -15,27 +15,12 @@
 namespace tessera::testing {
 namespace {
 
-constexpr const char* kGpt = R"(
-version: 1
-name: gpt
-seed: 5
-deterministic: true
-threads: {compute: 1, loader: 2}
-data: {name: text, files: [a.txt, b.txt], split: [80, 10, 10], sequence: 16, batch: 8}
-model: {name: gpt, layers: 1, width: 24, heads: 2, vocabulary: 256, length: 16}
-optimizer: {name: adamw, lr: 0.01}
-micro_batch: 4
-stages: [{name: pretrain, train: 3e}]
-checkpoint: {every: 5s, async: false}
-log_every: 1
-)";
-
 class Text : public ::testing::Test {
  protected:
   void SetUp() override {
     write_bytes(folder_ / "a.txt", numbered_lines(90, "beer"));
     write_bytes(folder_ / "b.txt", numbered_lines(90, "water"));
-    write_bytes(folder_ / "gpt.yaml", kGpt);
+    write_bytes(folder_ / "gpt.yaml", kSmallGpt);
   }
 
   Outcome run(const std::vector<std::string>& arguments, const std::vector<std::string>& more = {}) const {
@@ -264,7 +249,8 @@ TEST_F(Text, WhatNoPatternIsIsTold) {
 }
 
 TEST_F(Text, MaskedTokensAreLearntByBert) {
-  write_bytes(folder_ / "gpt.yaml", std::string(kGpt).replace(std::string(kGpt).find("{name: gpt, layers"), 10, "{name: bert"));
+  write_bytes(folder_ / "gpt.yaml",
+              std::string(kSmallGpt).replace(std::string(kSmallGpt).find("{name: gpt, layers"), 10, "{name: bert"));
   const std::string trained = train("runs", {"data.task=masked-token", "model.vocabulary=257"});
   const Value eval = json({"eval", trained});
   EXPECT_GT(eval.at("masked").as_int(), 30);
@@ -274,7 +260,7 @@ TEST_F(Text, MaskedTokensAreLearntByBert) {
 }
 
 TEST_F(Text, ANetworkWithoutAPlaceForEveryTokenIsRefused) {
-  const std::string text = kGpt;
+  const std::string text = kSmallGpt;
   const std::size_t model = text.find("model:");
   const auto validate = [&](const std::string& vocabulary) {
     write_bytes(folder_ / "gpt.yaml",
@@ -360,19 +346,10 @@ TEST_F(Text, GenerateRefusesWhatCannotBe) {
 }
 
 TEST_F(Text, OnlyARunThatPredictsTheNextTokenWritesText) {
-  write_bytes(folder_ / "gpt.yaml", std::string(kGpt).replace(std::string(kGpt).find("{name: gpt, layers"), 10, "{name: bert"));
+  write_bytes(folder_ / "gpt.yaml",
+              std::string(kSmallGpt).replace(std::string(kSmallGpt).find("{name: gpt, layers"), 10, "{name: bert"));
   const std::string masked = train("runs", {"data.task=masked-token", "model.vocabulary=257", "stages[0].train=1s"});
   expect_outcome(run({"generate", masked, "--prompt", "a"}), 2, "learns the task masked-token; needs next-token");
-}
-
-TEST_F(Text, InitWritesAFileForYourText) {
-  expect_outcome(run({"init", folder_ / "mine", "--from", "gpt-text", "--root", folder_ / "a.txt"}), 0,
-                 "next: tessera data check");
-  expect_in(read_bytes(folder_ / "mine.yaml"), "files: [\"a.txt\"]");
-  expect_outcome(run({"data", "check", folder_ / "mine.yaml"}), 0, "clean");
-  expect_outcome(run({"validate", folder_ / "mine.yaml"}), 0, "ok");
-  expect_outcome(run({"init", folder_ / "other", "--from", "gpt-text", "--root", folder_ / "none.txt"}), 2,
-                 "none.txt: No such file");
 }
 
 TEST_F(Text, FilesMayStandBelowARoot) {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "layers/models/model.h"
+#include "layers/models/vit.h"
 
 namespace tessera::testing {
 namespace {
@@ -41,6 +42,18 @@ TEST(TransformerSizes, VitTiHasThePublishedParameters) {
   EXPECT_EQ(cost.parameters, 5717416);
   // 197 positions through 12 blocks of 12 width^2 weights and two products of 197 x 197, the patches, and the head.
   EXPECT_EQ(cost.macs, 12 * (197 * 12 * 192 * 192 + 2 * 197 * 197 * 192) + 196 * 768 * 192 + 192 * 1000);
+}
+
+// The network for small images of docs/transformers.md: 64 patches of 4 x 4 x 3 and a class token.
+TEST(TransformerSizes, AVitForImagesOf32By32HasTheParametersOfItsParts) {
+  models::Vit form{.layers = 4, .width = 128, .heads = 4, .patch = 4};
+  const auto vit = form.build({1, 32, 32, 3}, 10);
+  const std::int64_t width = 128, block = 2 * 2 * width + 12 * width * width + (3 + 1 + 4 + 1) * width;
+  const std::int64_t parameters = 48 * width + width + width + 65 * width + 4 * block + 2 * width + 10 * width + 10;
+  EXPECT_EQ(parameters, 809354);
+  const Cost cost = total_cost(*vit, {1, 32, 32, 3});
+  EXPECT_EQ(cost.parameters, parameters);
+  EXPECT_EQ(cost.macs, 4 * (65 * 12 * width * width + 2 * 65 * 65 * width) + 64 * 48 * width + width * 10);
 }
 
 }  // namespace

@@ -292,17 +292,6 @@ TEST(Transformers, InitialValuesAreThoseOfTheirSources) {
   }
 }
 
-TEST(Transformers, DropoutStandsBehindEmbeddingsAttentionAndBranches) {
-  models::Gpt config = small_gpt();
-  config.dropout = 0.1;
-  const auto gpt = gpt_of(config, {1, 9});
-  EXPECT_TRUE(gpt->has_child("dropout"));
-  EXPECT_TRUE(find_module(*gpt, "blocks.1.attn").has_child("dropout"));
-  EXPECT_TRUE(find_module(*gpt, "blocks.1.mlp").has_child("dropout"));
-  const auto& heads = dynamic_cast<const SelfAttention&>(find_module(*gpt, "blocks.1.attn.heads"));
-  EXPECT_EQ(heads.options().dropout, 0.1);
-}
-
 TEST(Transformers, RunInBf16) {
   const auto gpt = gpt_of(small_gpt(), {1, 9}), llama = gpt_of(small_llama(), {1, 9});
   const auto bert = bert_of({.layers = 1, .width = 12, .heads = 3, .vocabulary = 11, .length = 9}, {1, 9});

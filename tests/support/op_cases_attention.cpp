@@ -21,6 +21,7 @@ struct Row {
   bool causal = false;
   std::int64_t window = 0;
   std::vector<std::int64_t> key_mask = {};
+  double dropout = 0;
 };
 
 Sees sees(const Row& row) {
@@ -33,14 +34,16 @@ Sees sees(const Row& row) {
 OpCase case_of(const Row& row) {
   const auto& [batch, queries, keys, heads, kv_heads, width] = row.size;
   const Shape kv{batch, keys, kv_heads, width};
+  const auto dropped = std::make_shared<DroppedProbabilities>(row.dropout);
   OpCase c = op_case(
       "attention/" + row.name, {{batch, queries, heads, width}, kv, kv},
-      [row](std::span<const Var> in) {
+      [row, dropped](std::span<const Var> in) {
         AttentionOptions options{.causal = row.causal, .window = row.window};
+        dropped->add_to(options, in[0].device());
         if (in.size() > 3) options.key_mask = in[3].value().to(DType::u8);
         return attention(in[0], in[1], in[2], options);
       },
-      [row](std::span<const Tensor> in) { return attention_reference(in, sees(row)); });
+      [row, dropped](std::span<const Tensor> in) { return attention_reference(in, sees(row), dropped->factor(row.size.keys)); });
   for (OpInput& input : c.inputs) input.low = -2, input.high = 2;  // far from equal probabilities
   if (!row.key_mask.empty()) c.inputs.push_back({.shape = {batch, keys}, .differentiable = false, .indices = row.key_mask});
   return c;
@@ -117,6 +120,13 @@ std::vector<OpCase> attention_op_cases() {
                                          {"one_head_of_keys", {1, 9, 9, 4, 1, 40}},
                                          {"key_mask", {3, 10, 10, 2, 1, 6}, false, 0, some_keys(10)},
                                          {"causal_key_mask", {3, 51, 51, 1, 1, 4}, true, 0, some_keys(51)},
+                                         {"causal_band_key_mask", {3, 51, 51, 2, 1, 6}, true, 9, some_keys(51)},
+                                         {"band_key_mask_grouped", {3, 70, 70, 4, 2, 5}, false, 7, some_keys(70)},
+                                         {"columns_80", {1, 19, 19, 2, 1, 80}, true},
+                                         {"columns_128", {1, 67, 67, 2, 2, 128}, true},
+                                         {"columns_200", {1, 9, 21, 1, 1, 200}},
+                                         {"dropout", {2, 37, 37, 2, 2, 9}, true, 0, {}, 0.4},
+                                         {"dropout_grouped_band_key_mask", {3, 66, 66, 4, 2, 16}, false, 11, some_keys(66), 0.3},
                                          {"one_position", {2, 1, 1, 2, 2, 3}, true},
                                          {"width1", {1, 5, 5, 2, 2, 1}},
                                          {"no_keys", {1, 3, 0, 1, 1, 4}},

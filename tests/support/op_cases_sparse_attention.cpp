@@ -13,7 +13,8 @@ struct Row {
   std::string name;
   AttentionPatternOptions pattern;
   std::int64_t batch, queries, keys, kv_heads, width;
-  bool key_mask = false;
+  bool key_mask = false;  // of three sequences one sees nothing, one all, one two keys of three
+  double dropout = 0;
 };
 
 // Whether the pattern has the pair, by its definition: of the band, or of the units that it keeps.
@@ -29,21 +30,28 @@ bool sees(const AttentionPattern& pattern, std::int64_t head, std::int64_t query
 OpCase case_of(const Row& row) {
   const auto pattern = std::make_shared<const AttentionPattern>(row.pattern);
   const Shape kv{row.batch, row.keys, row.kv_heads, row.width};
+  const auto dropped = std::make_shared<DroppedProbabilities>(row.dropout);
   OpCase c = op_case(
       "sparse_attention/" + row.name, {{row.batch, row.queries, row.pattern.heads, row.width}, kv, kv},
-      [pattern](std::span<const Var> in) {
+      [pattern, dropped](std::span<const Var> in) {
         AttentionOptions options;
+        dropped->add_to(options, in[0].device());
         if (in.size() > 3) options.key_mask = in[3].value().to(DType::u8);
         return sparse_attention(in[0], in[1], in[2], pattern, options);
       },
-      [pattern](std::span<const Tensor> in) {
+      [pattern, dropped, keys = row.keys](std::span<const Tensor> in) {
         return attention_reference(
-            in, [&](std::int64_t head, std::int64_t position, std::int64_t key) { return sees(*pattern, head, position, key); });
+            in, [&](std::int64_t head, std::int64_t position, std::int64_t key) { return sees(*pattern, head, position, key); },
+            dropped->factor(keys));
       });
   for (OpInput& input : c.inputs) input.low = -2, input.high = 2;  // far from equal probabilities
   if (row.key_mask) {
     std::vector<std::int64_t> mask(static_cast<std::size_t>(row.batch * row.keys));
-    for (std::size_t i = 0; i < mask.size(); ++i) mask[i] = i % 3 != 1;
+    for (std::int64_t sequence = 0; sequence < row.batch; ++sequence) {
+      for (std::int64_t key = 0; key < row.keys; ++key) {
+        mask[static_cast<std::size_t>(sequence * row.keys + key)] = sequence % 3 == 1 || (sequence % 3 == 2 && key % 3 != 1);
+      }
+    }
     c.inputs.push_back({.shape = {row.batch, row.keys}, .differentiable = false, .indices = mask});
   }
   return c;
@@ -70,7 +78,9 @@ std::vector<OpCase> sparse_attention_op_cases() {
                                          {"elements_shorter", pattern(131, 2, 5, 0.3, 1, false), 1, 67, 67, 1, 7},
                                          {"elements_after_others", pattern(131, 1, 4, 0.3, 1, true), 2, 3, 101, 1, 9},
                                          {"elements_across_tiles", pattern(131, 1, 4, 0.2, 1, true), 1, 73, 103, 1, 8},
-                                         {"elements_key_mask", pattern(71, 2, 2, 0.2, 1, true), 2, 71, 71, 1, 6, true},
+                                         {"elements_key_mask", pattern(71, 2, 2, 0.2, 1, true), 3, 71, 71, 1, 6, true},
+                                         {"elements_columns_128", pattern(37, 2, 3, 0.3, 1, true), 1, 37, 37, 1, 128},
+                                         {"elements_dropout", pattern(67, 2, 3, 0.2, 1, true), 1, 67, 67, 2, 5, false, 0.4},
                                          {"elements_grouped", pattern(37, 6, 2, 0.3, 1, true), 1, 37, 37, 2, 8},
                                          {"only_itself", pattern(19, 2, 1, 0, 1, true), 1, 19, 19, 2, 4},
                                          {"blocks", pattern(149, 2, 17, 0.2, 16, false), 1, 149, 149, 2, 7},
@@ -79,7 +89,9 @@ std::vector<OpCase> sparse_attention_op_cases() {
                                          {"blocks_all", pattern(101, 1, 1, 1, 16, false), 1, 101, 101, 1, 3},
                                          {"blocks_shorter", pattern(300, 1, 1, 0.4, 16, false), 1, 103, 103, 1, 6},
                                          {"blocks_after_others", pattern(200, 1, 16, 0.5, 32, true), 1, 41, 187, 1, 4},
-                                         {"blocks_key_mask", pattern(100, 2, 1, 0.5, 16, false), 2, 100, 100, 2, 4, true},
+                                         {"blocks_key_mask", pattern(100, 2, 1, 0.5, 16, false), 3, 100, 100, 2, 4, true},
+                                         {"blocks_columns_80", pattern(70, 1, 1, 0.5, 16, false), 1, 70, 70, 1, 80},
+                                         {"blocks_dropout", pattern(90, 2, 16, 0.4, 16, true), 3, 90, 90, 1, 6, true, 0.3},
                                          {"one_position", pattern(5, 2, 2, 0.5, 1, true), 2, 1, 1, 2, 3}}) {
     cases.push_back(with_rounded_probabilities(case_of(row)));
   }

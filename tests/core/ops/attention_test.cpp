@@ -41,6 +41,25 @@ TEST(Attention, DropoutKeepsWhatItsRandomWordsSay) {
   EXPECT_GT(relative_error(testing::attention_answer(shape, shape, options).y, wide.y), 0.1);
 }
 
+// With heads that share keys, a window and hidden keys: the words are those of the queries' rows and of all keys.
+TEST(Attention, DropoutDrawsForEveryPairWhetherItIsSeenOrNot) {
+  StepState state;
+  state.set({.step = 3});
+  const Tensor mask = Tensor::zeros({2, 150}, DType::u8);
+  for (std::int64_t i = 0; i < mask.numel(); ++i) mask.data<std::uint8_t>()[i] = i % 5 != 2;
+  const Shape q{2, 130, 6, 20}, kv{2, 150, 2, 20};
+  for (const auto& [causal, window] : {std::pair(true, 0), {false, 31}, {true, 31}}) {
+    SCOPED_TRACE(str("causal ", causal, ", window ", window));
+    const AttentionOptions options{.causal = causal,
+                                   .window = window,
+                                   .key_mask = mask,
+                                   .dropout = 0.4,
+                                   .stream = RngStream(7, "a", "mask"),
+                                   .step_state = state.tensor()};
+    expect_close(testing::attention_answer(q, kv, options), testing::attention_answer(q, kv, options, DType::f64), 1e-5);
+  }
+}
+
 // Where the processor multiplies bf16, neighbours in pairs: odd numbers of keys and of columns, whole tiles and parts of them.
 TEST(Attention, InBf16TheErrorIsThatOfRounding) {
   StepState state;
@@ -53,6 +72,8 @@ TEST(Attention, InBf16TheErrorIsThatOfRounding) {
   for (const auto& [q, kv, options] : {Case{{2, 131, 4, 9}, {2, 131, 2, 9}, {.causal = true}},
                                        {{1, 70, 2, 64}, {1, 197, 2, 64}, {}},
                                        {{1, 199, 2, 33}, {1, 199, 1, 33}, {.causal = true, .window = 21}},
+                                       {{1, 90, 2, 80}, {1, 90, 1, 80}, {.causal = true}},
+                                       {{1, 70, 1, 128}, {1, 101, 1, 128}, {}},
                                        {{2, 77, 2, 20}, {2, 95, 2, 20}, dropping}}) {
     SCOPED_TRACE(q);
     testing::expect_close(testing::attention_answer(q, kv, options, DType::bf16),
@@ -132,17 +153,63 @@ TEST(Attention, ANaNStaysInTheRowsThatSeeIt) {
   for (std::int64_t i = 0; i < 60; ++i) EXPECT_EQ(std::isnan(y.data<float>()[i * 4]), i >= 50) << i;
 }
 
+// Keys and values of such tiles may hold anything, in the forward and in the gradient of q.
+TEST(Attention, TilesOfKeysThatNoQueryOfATileSeesAreNotRead) {
+  struct Case {
+    std::string name;
+    AttentionOptions options;
+    std::int64_t first, end;  // keys whose values are NaN
+    std::int64_t from, to;  // queries that must not meet them
+  };
+  const std::int64_t s = 5 * cpu::attention::kKeys, queries = cpu::attention::kQueries, keys = cpu::attention::kKeys;
+  const Tensor mask = Tensor::zeros({1, s}, DType::u8);
+  for (std::int64_t i = 0; i < s; ++i) mask.data<std::uint8_t>()[i] = i < keys || i >= 2 * keys;
+  const Shape shape{1, s, 1, 8};
+  for (const Case& c :
+       {Case{"mask", {.key_mask = mask}, keys, 2 * keys, 0, s}, Case{"causal", {.causal = true}, 3 * keys, s, 0, 2 * queries},
+        Case{"window", {.causal = true, .window = 10}, 0, 2 * keys, 3 * queries, s},
+        Case{"both sides", {.window = 10}, 4 * keys, s, 0, 2 * queries}}) {
+    SCOPED_TRACE(c.name);
+    const Tensor values = testing::random_values(shape, 3);
+    const AttentionOptions& options = c.options;
+    const Var q(testing::random_values(shape, 1), true);
+    values.slice(1, c.first, c.end).fill(NAN);
+    const Var y = attention(q, Var(testing::random_values(shape, 2)), Var(values), options);
+    const auto met = [&](const Tensor& of) {
+      std::int64_t count = 0;
+      for (const float value : of.slice(1, c.from, c.to).contiguous().to_vector<float>()) count += std::isnan(value) ? 1 : 0;
+      return count;
+    };
+    EXPECT_EQ(met(y.value()), 0);
+    backward(y, testing::random_values(shape, 4));
+    EXPECT_EQ(met(q.grad()), 0);
+  }
+}
+
 TEST(Attention, TheMemoryOfALongSequenceIsLinearInIt) {
-  const std::int64_t s = 4096;
-  const Shape shape{1, s, 1, 32};
-  const std::size_t scores = static_cast<std::size_t>(s * s) * sizeof(float);
-  const Var q(testing::random_values(shape, 1), true), k(testing::random_values(shape, 2), true),
-      v(testing::random_values(shape, 3), true);
+  StepState state;
   const cpu::OneThread alone;  // of several one may end before another begins
-  const MemoryHistory history(Device::cpu());
-  backward(sum(attention(q, k, v, {.causal = true})));
-  ASSERT_FALSE(history.in_use().empty());
-  EXPECT_LT(std::ranges::max(history.in_use()) - history.in_use().front(), scores / 4);
+  const auto most = [&](std::int64_t s, DType dtype, double dropout) {
+    const Shape shape{1, s, 1, 32};
+    const Var q(testing::random_values(shape, 1, dtype), true), k(testing::random_values(shape, 2, dtype), true),
+        v(testing::random_values(shape, 3, dtype), true);
+    const AttentionOptions options{.causal = true,
+                                   .key_mask = Tensor::full({1, s}, 1, DType::u8),
+                                   .dropout = dropout,
+                                   .stream = RngStream(7, "a", "mask"),
+                                   .step_state = state.tensor()};
+    const MemoryHistory history(Device::cpu());
+    backward(sum(attention(q, k, v, options)));
+    return std::ranges::max(history.in_use()) - history.in_use().front();
+  };
+  for (const DType dtype : {DType::f32, DType::bf16}) {
+    for (const double dropout : {0.0, 0.3}) {
+      SCOPED_TRACE(str(dtype, ", dropout ", dropout));
+      const std::size_t half = most(2048, dtype, dropout), whole = most(4096, dtype, dropout);
+      EXPECT_LT(whole, std::size_t{4096} * 4096 * sizeof(float) / 4) << "of a matrix of scores";
+      EXPECT_LT(static_cast<double>(whole), 2.2 * static_cast<double>(half));
+    }
+  }
 }
 
 TEST(Attention, QueriesThatSeeAKeyLieWithinTheirBounds) {

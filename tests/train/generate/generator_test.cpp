@@ -53,11 +53,11 @@ std::vector<TokenId> some_tokens(std::int64_t count) {
 }
 
 // Scores of what follows all tokens, by one forward without a cache.
-Tensor whole_scores(Module& network, std::span<const TokenId> tokens) {
+Tensor whole_scores(Module& network, std::span<const TokenId> tokens, DType compute = DType::f32) {
   const NoGrad no_grad;
   const Tensor ids = Tensor::empty({1, static_cast<std::int64_t>(tokens.size())}, DType::i64);
   std::ranges::copy(tokens, ids.data<std::int64_t>());
-  const Tensor scores = network(Var(ids), Context{}).value();
+  const Tensor scores = network(Var(ids), Context{.compute = compute}).value().to(DType::f32);
   return scores.slice(1, scores.dim(1) - 1, scores.dim(1)).contiguous().reshape({scores.dim(2)});
 }
 
@@ -77,6 +77,22 @@ TEST_P(Generator, ScoresEqualThoseOfAWholeForward) {
   for (std::size_t n = 8; n <= all.size(); ++n) {
     SCOPED_TRACE(n);
     expect_close(scores.after(all.subspan(n - 1, 1)), whole_scores(*gpt, all.first(n)), 1e-4);
+  }
+}
+
+// Both round, in other places: the products of one position are summed in another order than those of many.
+TEST_P(Generator, InBf16ScoresDifferFromThoseOfAWholeForwardByRounding) {
+  const auto gpt = network(GetParam());
+  const NoGrad no_grad;
+  const std::vector<TokenId> tokens = some_tokens(kLongest);
+  NextTokenScores scores(*gpt, kLongest, DType::bf16);
+  const std::span all(tokens);
+  scores.after(all.first(7));
+  for (std::size_t n = 8; n <= all.size(); ++n) {
+    SCOPED_TRACE(n);
+    const Tensor got = scores.after(all.subspan(n - 1, 1)).to(DType::f32);
+    expect_close(got, whole_scores(*gpt, all.first(n), DType::bf16), 0.03);
+    EXPECT_GT(relative_error(got, whole_scores(*gpt, all.first(n))), 1e-4) << "f32 does not round to bf16";
   }
 }
 

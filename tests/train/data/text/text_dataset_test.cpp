@@ -96,6 +96,17 @@ TEST_F(TextWindows, TrainingWindowsAreFullAndMoveWithTheEpoch) {
   }
 }
 
+TEST_F(TextWindows, OffsetsOfTrainingAreThoseOfTheSeed) {
+  const auto offsets = [&](std::uint64_t seed) {
+    const auto data = set(100, {"part", 0, 100}, {.windows = Windows::training, .sequence = 8, .seed = seed});
+    std::vector<std::int64_t> firsts;
+    for (std::int64_t epoch = 0; epoch < 20; ++epoch) firsts.push_back(numbers(all(*data, epoch), "tokens")[0]);
+    return firsts;
+  };
+  EXPECT_EQ(offsets(3), offsets(3));
+  EXPECT_NE(offsets(3), offsets(4));
+}
+
 TEST_F(TextWindows, ASplitSeesNothingOfTheOthers) {
   const auto data = set(100, {"val", 40, 61}, {.windows = Windows::evaluation, .sequence = 8});
   const std::vector<std::int64_t> targets = numbers(all(*data, {}), "targets");
