@@ -11,6 +11,10 @@
 #include "core/comm/heartbeat.h"
 #include "core/comm/mpi_communicator.h"
 #include "core/comm/own_gpu.h"
+#include "core/io/vfs.h"
+#include "core/support/hash.h"
+#include "train/run/environment.h"
+#include "train/run/rank_messages.h"
 #endif
 #if TESSERA_HAS_NCCL
 #include "core/cuda/comm/nccl_sums.h"
@@ -31,6 +35,14 @@ int started_processes() {
 }
 
 #if TESSERA_HAS_MPI
+// Ranks of another build may not even understand each other.
+Value program_of_process() {
+  Value program = Value::map();
+  program.set("version", version_text());
+  program.set("file", str('#', xxh3_128(real_vfs().read_file("/proc/self/exe"))));
+  return program;
+}
+
 Communicator* joined = nullptr;  // what several holds, also while it ends
 
 // Ends all, from another thread than the one that computes.
@@ -61,6 +73,7 @@ void join_ranks() {
                 " processes, of which this one sees ", several->size(),
                 ": it is another MPI than the one that tessera was built with");
   several->watch([](int rank) { end_ranks(str("rank ", rank, " has not answered for ", kSilence.count(), " seconds")); });
+  compare_keys(*several, program_of_process(), "the program");
 #else
   throw ConfigError(
       str("mpirun has started ", processes,

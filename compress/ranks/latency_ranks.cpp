@@ -85,9 +85,19 @@ class LatencySearch {
       : root_(root), layers_(layers), input_(input), veto_(veto) {}
 
   void time_layers(std::int64_t multiple_of) {
+    veto_.share_rank_timings(timings(multiple_of));
     // A layer of a shape that was timed before takes its times from the scope of decisions, whose keys name no layer.
     for (const TimedLayer& each : layers_)
       options_.push_back(options_of(each, LatencyTable(each, multiple_of, veto_), multiple_of));
+  }
+
+  // What the tables will ask for.
+  std::vector<RankTiming> timings(std::int64_t multiple_of) const {
+    std::vector<RankTiming> all;
+    for (const TimedLayer& each : layers_) {
+      for (Ranks& ranks : LatencyTable::timed_ranks(each, multiple_of)) all.push_back(rank_timing(each, std::move(ranks)));
+    }
+    return all;
   }
 
   using Choice = std::vector<std::size_t>;  // an option of each layer

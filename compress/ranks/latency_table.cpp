@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 #include "compress/timing/summary.h"
 #include "core/support/log.h"
@@ -50,69 +51,102 @@ Between between(const std::vector<std::int64_t>& levels, std::int64_t rank) {
 }  // namespace
 
 LatencyTable::LatencyTable(const TimedLayer& timed, std::int64_t multiple_of, const Veto& veto)
-    : format_(timed.layer.format), dense_(timed.layer.dense) {
-  const std::vector<std::int64_t> largest = format_->largest_ranks(dense_);
-  if (largest.size() > kRanksOfGrid) {
-    time_line(timed, multiple_of, veto);
+    : levels_(levels_of(timed, multiple_of)), format_(timed.layer.format), dense_(timed.layer.dense) {
+  if (levels_.empty()) {
+    for (const Point& point : line_of(timed, multiple_of)) line_.emplace_back(point.macs, time_of(timed, point.ranks, veto));
+    std::ranges::sort(line_);
     return;
   }
+  for (const Point& point : grid_of(timed, levels_)) {
+    ms_.push_back(point.timed ? time_of(timed, point.ranks, veto) : dense_ms_ * point.macs);
+  }
+}
+
+std::vector<Ranks> LatencyTable::timed_ranks(const TimedLayer& timed, std::int64_t multiple_of) {
+  const std::vector<Levels> levels = levels_of(timed, multiple_of);
+  std::vector<Ranks> ranks;
+  for (Point& point : levels.empty() ? line_of(timed, multiple_of) : grid_of(timed, levels)) {
+    if (point.timed) ranks.push_back(std::move(point.ranks));
+  }
+  return ranks;
+}
+
+// None of a form that is timed on a line.
+std::vector<LatencyTable::Levels> LatencyTable::levels_of(const TimedLayer& timed, std::int64_t multiple_of) {
+  const std::vector<std::int64_t> largest = timed.layer.format->largest_ranks(timed.layer.dense);
+  std::vector<Levels> levels;
+  if (largest.size() > kRanksOfGrid) return levels;
   // Of two ranks 4 times 4, less the one of full ranks: between them time is that of MACs, which are bilinear.
   const std::size_t count = largest.size() == 1 ? kPoints : 4;
-  for (const std::int64_t each : largest) levels_.push_back(rank_levels(each, multiple_of, count));
-  time_grid(timed, veto);
+  for (const std::int64_t each : largest) levels.push_back(rank_levels(each, multiple_of, count));
+  return levels;
+}
+
+RankTiming rank_timing(const TimedLayer& timed, Ranks ranks) {
+  const RankLayer& layer = timed.layer;
+  const auto compressed = [format = layer.format, dense = layer.dense, ranks = std::move(ranks)] {
+    std::unique_ptr<Module> made = format->layer(dense, ranks);
+    move_to(*made, dense.weight().device());
+    return made;
+  };
+  // Timing moves batch-norm statistics and gradients of a module, and puts them back.
+  return {.what = "ranks of " + layer.dense.path,
+          .dense = const_cast<Module*>(layer.dense.module),
+          .compressed = compressed,
+          .input = timed.input,
+          .first = timed.first};
 }
 
 // Against the dense layer of the same rounds, so that a machine that slows down between two points moves none of them.
 double LatencyTable::time_of(const TimedLayer& timed, const Ranks& ranks, const Veto& veto) {
-  const std::unique_ptr<Module> compressed = format_->layer(dense_, ranks);
-  move_to(*compressed, timed.layer.dense.weight().device());
-  // Timing moves batch-norm statistics and gradients of a module, and puts them back.
-  Module& dense = const_cast<Module&>(*dense_.module);
-  const Speed speed = veto.rank_speed(dense, *compressed, timed.input, timed.first, "ranks of " + dense_.path);
+  const RankTiming timing = rank_timing(timed, ranks);
+  const std::unique_ptr<Module> compressed = timing.compressed();
+  const Speed speed = veto.rank_speed(*timing.dense, *compressed, timing.input, timing.first, timing.what);
   if (timed_++ == 0) dense_ms_ = speed.dense_ms;
   return dense_ms_ / speed.ratio.median;
 }
 
-void LatencyTable::time_grid(const TimedLayer& timed, const Veto& veto) {
-  std::vector<std::size_t> at(levels_.size(), 0);
+std::vector<LatencyTable::Point> LatencyTable::grid_of(const TimedLayer& timed, const std::vector<Levels>& levels) {
+  const auto& [format, dense] = std::tie(*timed.layer.format, timed.layer.dense);
+  std::vector<Point> points;
+  std::vector<std::size_t> at(levels.size(), 0);
   for (;;) {
     std::vector<std::int64_t> values;
     bool full = true;
     for (std::size_t k = 0; k < at.size(); ++k) {
-      values.push_back(levels_[k][at[k]]);
-      full = full && at[k] + 1 == levels_[k].size();
+      values.push_back(levels[k][at[k]]);
+      full = full && at[k] + 1 == levels[k].size();
     }
-    const Ranks ranks = format_->legal_ranks(dense_, named_ranks(*format_, values));
-    const double share = static_cast<double>(format_->cost(dense_, ranks).macs) / static_cast<double>(dense_.macs());
-    // What takes the dense layer's MACs cannot pay, and is not timed; its neighbours still need a time to lie between.
-    ms_.push_back(full || share >= 1 ? dense_ms_ * share : time_of(timed, ranks, veto));
+    Ranks ranks = format.legal_ranks(dense, named_ranks(format, values));
+    const double macs = static_cast<double>(format.cost(dense, ranks).macs) / static_cast<double>(dense.macs());
+    points.push_back({std::move(ranks), macs, !full && macs < 1});
     std::size_t k = at.size();
-    while (k > 0 && ++at[k - 1] == levels_[k - 1].size()) at[--k] = 0;
-    if (k == 0) return;
+    while (k > 0 && ++at[k - 1] == levels[k - 1].size()) at[--k] = 0;
+    if (k == 0) return points;
   }
 }
 
-void LatencyTable::time_line(const TimedLayer& timed, std::int64_t multiple_of, const Veto& veto) {
-  const std::vector<std::int64_t> largest = format_->largest_ranks(dense_);
-  Ranks before;
+std::vector<LatencyTable::Point> LatencyTable::line_of(const TimedLayer& timed, std::int64_t multiple_of) {
+  const auto& [format, dense] = std::tie(*timed.layer.format, timed.layer.dense);
+  const std::vector<std::int64_t> largest = format.largest_ranks(dense);
+  std::vector<Point> points;
   for (std::size_t i = 0; i < kPoints; ++i) {
     std::vector<std::int64_t> values;
     for (const std::int64_t each : largest) {
       const double share = static_cast<double>(i + 1) / static_cast<double>(kPoints);
       values.push_back(round_rank(std::llround(share * static_cast<double>(each)), each, multiple_of));
     }
-    const Ranks ranks = format_->legal_ranks(dense_, named_ranks(*format_, values));
-    const auto macs = static_cast<double>(format_->cost(dense_, ranks).macs);
-    if (ranks == before || macs >= static_cast<double>(dense_.macs())) continue;
-    before = ranks;
-    line_.emplace_back(macs, time_of(timed, ranks, veto));
+    Ranks ranks = format.legal_ranks(dense, named_ranks(format, values));
+    const double macs = static_cast<double>(format.cost(dense, ranks).macs) / static_cast<double>(dense.macs());
+    if ((!points.empty() && ranks == points.back().ranks) || macs >= 1) continue;
+    points.push_back({std::move(ranks), macs});
   }
-  std::ranges::sort(line_);
+  return points;
 }
 
 double LatencyTable::ms(const Ranks& ranks) const {
   if (levels_.empty()) {
-    const auto macs = static_cast<double>(format_->cost(dense_, ranks).macs);
+    const double macs = static_cast<double>(format_->cost(dense_, ranks).macs) / static_cast<double>(dense_.macs());
     if (line_.empty()) return dense_ms_;
     const auto upper = std::ranges::lower_bound(line_, macs, {}, &std::pair<double, double>::first);
     if (upper == line_.begin()) return line_.front().second;

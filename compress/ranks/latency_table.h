@@ -16,6 +16,9 @@ struct TimedLayer {
   bool first = false;  // as Veto::judge() says
 };
 
+// What the layer in this form takes beside its dense self. Refers to the dense layer.
+RankTiming rank_timing(const TimedLayer& timed, Ranks ranks);
+
 class LatencyTable {
  public:
   static constexpr std::size_t kPoints = 24;  // timed at most, beside the dense layer
@@ -23,6 +26,8 @@ class LatencyTable {
   // A form with one or two ranks is timed on a grid, with a level for the full rank, whose factor is missing; one with more on
   // the line of equal shares of the largest ranks. Throws what Veto::rank_speed() throws.
   LatencyTable(const TimedLayer& timed, std::int64_t multiple_of, const Veto& veto);
+  // The ranks that such a table times, in their order.
+  static std::vector<Ranks> timed_ranks(const TimedLayer& timed, std::int64_t multiple_of);
 
   double dense_ms() const { return dense_ms_; }
   // Linear between the nearest points, in each rank; on a line in the MACs.
@@ -32,13 +37,20 @@ class LatencyTable {
  private:
   // Levels of one rank, ascending; the last is the largest rank.
   using Levels = std::vector<std::int64_t>;
-  void time_grid(const TimedLayer& timed, const Veto& veto);
-  void time_line(const TimedLayer& timed, std::int64_t multiple_of, const Veto& veto);
+  struct Point {
+    Ranks ranks;
+    double macs = 0;  // over those of the dense layer
+    // What takes the dense layer's MACs cannot pay, and is not timed; its neighbours still need a time to lie between.
+    bool timed = true;
+  };
+  static std::vector<Levels> levels_of(const TimedLayer& timed, std::int64_t multiple_of);
+  static std::vector<Point> grid_of(const TimedLayer& timed, const std::vector<Levels>& levels);
+  static std::vector<Point> line_of(const TimedLayer& timed, std::int64_t multiple_of);
   double time_of(const TimedLayer& timed, const Ranks& ranks, const Veto& veto);
 
   std::vector<Levels> levels_;  // of a grid, one for each rank
   std::vector<double> ms_;  // of a grid, the last rank fastest
-  std::vector<std::pair<double, double>> line_;  // MACs and time, ascending
+  std::vector<std::pair<double, double>> line_;  // MACs over those of the dense layer, and time, ascending
   const Format* format_;
   DenseLayer dense_;
   double dense_ms_ = 0;

@@ -3,10 +3,10 @@
 #include <omp.h>
 
 #include <algorithm>
+#include <set>
 
 #include "core/device/decisions.h"
 #include "core/device/precision.h"
-#include "core/io/answer_cache.h"
 #include "core/support/error.h"
 #include "core/support/hash.h"
 #include "core/support/log.h"
@@ -105,6 +105,8 @@ TimingOptions Veto::timing_in(Phase phase) const {
   return options;
 }
 
+AnswerCache Veto::cache_of(const std::string& key) const { return AnswerCache(str(options_.kept_for, '\n', key)); }
+
 Shape Veto::timed_input(Shape input, const TimedBatch& at) const {
   input.set(0, at.batch);
   if (at.phase == Phase::decode) input.set(1, options_.length_at(at.phase, input));
@@ -192,16 +194,49 @@ Speed Veto::latency_speed(const Timing& timing, const std::function<Speed(const 
   return *speed;
 }
 
+// What is kept of it, or what `measure` gives, which is kept.
+Speed Veto::layer_speed(const std::string& key, const std::function<Speed()>& measure) const {
+  if (options_.kept_for.empty()) return measure();
+  const AnswerCache cache = cache_of(key);
+  if (const std::optional<Speed> kept = kept_speed(cache)) return *kept;
+  const Speed speed = measure();
+  cache.store(to_text(speed));
+  return speed;
+}
+
 Speed Veto::rank_speed(Module& dense, Module& compressed, const Shape& input, bool first, const std::string& what) const {
   const Timing timing = layer_timing(dense, compressed, input, first);
-  return latency_speed(timing, [&](const std::string& key) {
-    if (options_.kept_for.empty()) return timed_aside(timing, what, kRankRounds);
-    const AnswerCache cache(str(options_.kept_for, '\n', key));
-    if (const std::optional<Speed> kept = kept_speed(cache)) return *kept;
-    const Speed speed = timed_aside(timing, what, kRankRounds);
-    cache.store(to_text(speed));
-    return speed;
-  });
+  return latency_speed(
+      timing, [&](const std::string& key) { return layer_speed(key, [&] { return timed_aside(timing, what, kRankRounds); }); });
+}
+
+void Veto::share_rank_timings(std::vector<RankTiming> timings) const {
+  if (!options_.share_timings) return;
+  const auto timing_of = [&](const RankTiming& each, Module& compressed) {
+    return layer_timing(*each.dense, compressed, each.input, each.first);
+  };
+  std::set<std::string> keys;
+  std::vector<RankTiming> wanted;
+  for (RankTiming& each : timings) {
+    each.key = str(kLatencyDecision, timing_of(each, *each.compressed()).key);
+    const bool kept = !options_.kept_for.empty() && kept_speed(cache_of(each.key));
+    if (kept || !outlook_of(each.key).measured || !keys.insert(each.key).second) continue;
+    each.input = timed_input(each.input, decides());
+    wanted.push_back(std::move(each));
+  }
+  if (wanted.empty()) return;
+  const RankClock clock{.time =
+                            [&](const RankTiming& each) {
+                              const std::unique_ptr<Module> compressed = each.compressed();
+                              return to_text(timed_aside(timing_of(each, *compressed), each.what, kRankRounds));
+                            },
+                        .record =
+                            [&](const DecisionMap& times) {
+                              for (const auto& [key, text] : times) {
+                                recalled(key, [&] { return layer_speed(key, [&] { return speed_from(text); }); });
+                              }
+                            }};
+  options_.share_timings(wanted, timing_in(phase()), clock);
 }
 
 Speed Veto::rank_speed(std::unique_ptr<Module>& root, std::span<Replaced> replaced, const Shape& input) const {

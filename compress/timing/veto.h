@@ -16,6 +16,7 @@
 #include "compress/timing/speed.h"
 #include "core/config/fields.h"
 #include "core/device/decisions.h"
+#include "core/io/answer_cache.h"
 
 namespace tessera {
 
@@ -35,6 +36,26 @@ struct KeepForConfig {
   void fields(Fields& f);
 };
 
+// A timing that ranks are chosen by: of a compressed layer beside the dense one.
+struct RankTiming {
+  std::string what;  // is timed, as before_timing() is told
+  Module* dense;
+  std::function<std::unique_ptr<Module>()> compressed;  // makes it
+  Shape input;  // the layer's own; as ShareTimings are told it, with the batch and length that are timed
+  bool first = false;  // as Veto::judge() says
+  std::string key = {};  // of its decision, as ShareTimings are told it
+};
+
+// What those who share timings out have of this process.
+struct RankClock {
+  std::function<std::string(const RankTiming&)> time;  // takes a timing here: the text of its decision, of to_text(Speed)
+  std::function<void(const DecisionMap&)> record;  // such texts by key, as decisions of this process; also of some timings
+};
+
+// Who takes such timings with other processes; may leave some out. `options` are those of every timing.
+using ShareTimings =
+    std::function<void(std::span<const RankTiming> timings, const TimingOptions& options, const RankClock& clock)>;
+
 struct VetoOptions {
   bool only_faster = true;  // false (`keep: always`): layers stay although they are not faster, and are marked
   std::int64_t batch = 1;
@@ -46,6 +67,7 @@ struct VetoOptions {
   std::function<void()> after_timing = {};  // not where the timing throws
   // Processor, libraries and build, where timings for ranks are kept between runs (core/io/answer_cache.h); empty: they are not.
   std::string kept_for = {};
+  ShareTimings share_timings = {};  // takes those that ranks are chosen by, before they are asked for; empty: nobody does
 
   std::int64_t length_at(Phase phase, const Shape& input) const;  // of sequences, as TimedAt says it
 };
@@ -86,6 +108,8 @@ class Veto {
   // each timing. Throw ConfigError where the answer is not known and may not be measured.
   Speed rank_speed(Module& dense, Module& compressed, const Shape& input, bool first, const std::string& what) const;
   Speed rank_speed(std::unique_ptr<Module>& root, std::span<Replaced> replaced, const Shape& input) const;
+  // What rank_speed() will be asked for layers: share_timings() is given what is not known and may be measured, each key once.
+  void share_rank_timings(std::vector<RankTiming> timings) const;
 
   // The speed that settle() left the network with, in other phases: of a network that decodes (layers/decoding.h), where a layer
   // is left. As decisions, which decide nothing: in few rounds, and what kernels choose for these shapes is not recorded. Those
@@ -100,6 +124,7 @@ class Veto {
   struct Timing;
   TimedBatch decides() const { return {options_.timing.phase, options_.batch}; }
   TimingOptions timing_in(Phase phase) const;
+  AnswerCache cache_of(const std::string& key) const;
   Shape timed_input(Shape input, const TimedBatch& at) const;
   std::string where(const TimedBatch& at, const Shape& input) const;
   Timing layer_timing(Module& dense, Module& compressed, const Shape& input, bool first) const;
@@ -108,6 +133,7 @@ class Veto {
   Speed timed(const std::string& what, const std::function<PairedTimes()>& time) const;
   Speed timed_aside(const Timing& timing, const std::string& what, std::int64_t rounds) const;
   std::optional<Speed> keep_speed(const Timing& timing, const std::string& what) const;
+  Speed layer_speed(const std::string& key, const std::function<Speed()>& measure) const;
   Speed latency_speed(const Timing& timing, const std::function<Speed(const std::string& key)>& measure) const;
 
   VetoOptions options_;

@@ -1,5 +1,6 @@
 #include "core/comm/background_sums.h"
 
+#include <algorithm>
 #include <condition_variable>
 #include <deque>
 #include <exception>
@@ -92,7 +93,14 @@ BackgroundSums::~BackgroundSums() {
 
 void BackgroundSums::add(const Tensor& tensor, std::string_view name) {
   check_reducible(tensor);
-  if (!bucket_.takes(tensor)) sum(std::exchange(bucket_, Bucket(bytes_)));
+  if (first_ && bucket_.empty()) {
+    const std::size_t least = std::min(kFirstBucketBytes, bytes_);
+    bucket_ = Bucket(std::clamp(tensor.bytes(), least, bytes_));
+  }
+  if (!bucket_.takes(tensor)) {
+    sum(std::exchange(bucket_, Bucket(bytes_)));
+    first_ = false;
+  }
   bucket_.add(tensor, name);
 }
 
@@ -107,6 +115,7 @@ void BackgroundSums::sum(Bucket bucket) {
 
 void BackgroundSums::finish() {
   sum(std::exchange(bucket_, Bucket(bytes_)));
+  first_ = true;
   if (thread_) thread_->finish();
 }
 

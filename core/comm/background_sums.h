@@ -12,7 +12,8 @@ namespace tessera {
 // caller's. The bytes are the same.
 class BackgroundSums {
  public:
-  // Collective. `ranks` outlives it. Buckets are those of `bytes`.
+  // Collective. `ranks` outlives it. Buckets are those of `bytes`. The first one, and the first one after each finish(),
+  // has at most kFirstBucketBytes, or a single tensor.
   explicit BackgroundSums(Communicator& ranks, std::size_t bytes = kBucketBytes);
   // Behind a sum that is not finished, because this rank fails, the thread is left to the end of the process: it may have to wait
   // for ranks that will not come.
@@ -32,6 +33,7 @@ class BackgroundSums {
 
   Communicator& ranks_;
   std::size_t bytes_;
+  bool first_ = true;  // bucket_ is the first one
   Bucket bucket_;
   std::shared_ptr<Thread> thread_;  // null without beside()
 };

@@ -91,6 +91,28 @@ TEST_F(RanksOnTwoHosts, HaveTheBytesOfRanksOnOne) {
   expect_in(first, str(" on tessera", getpid(), "b, 1 compute threads"));
 }
 
+// Each host times some of the layers, and rank 0 chooses by all times. Replayed, the choices give the same bytes on one host.
+TEST_F(RanksOnTwoHosts, TimeRanksByLatencyOnBoth) {
+  const std::string text =
+      changed(changed(small_experiment_of_ranks(), "ranks: {out: 8, in: 4}", "ranks: {latency: {speedup: 1.2}}"),
+              "layers: conv2, format: tucker2", "layers: [conv1, conv2], format: tucker2");
+  write_bytes(folder_ / "small.yaml", text);
+  const std::vector<std::string> no_cache = joined(kRanksEnvironment, {"TESSERA_CACHE="});
+  const Outcome apart = run_program({"-c", hosts_.mpirun(train("apart"))}, no_cache);
+  ASSERT_EQ(apart.exit_code, 0) << apart.output;
+  const std::string log = read_bytes(run_in("apart") + "/train.rank1.log");
+  expect_in(log, "timed ranks of conv");
+  const std::string decisions = read_bytes(run_in("apart") + "/decisions.json");
+  expect_in(decisions, "latency.layer ");
+  expect_in(decisions, "latency.network ");
+  std::string one = str(TESSERA_MPIRUN, " -n 2 --bind-to none ", TESSERA_OF_RANKS);
+  for (const std::string& word : train("together", {"--decisions", run_in("apart") + "/decisions.json"})) one += ' ' + word;
+  const Outcome together = run_program({"-c", one}, no_cache);
+  ASSERT_EQ(together.exit_code, 0) << together.output;
+  EXPECT_TRUE(result_of(run_in("apart")) == result_of(run_in("together")));
+  EXPECT_EQ(read_bytes(run_in("together") + "/train.rank1.log").find("timed ranks"), std::string::npos);
+}
+
 // The silence tells of a network that breaks. mpirun itself waits for the other host.
 TEST_F(RanksOnTwoHosts, APulledCableEndsAll) {
   RunningProgram program({"-c", hosts_.mpirun(train("cut", {"stages[0].train=3000e", "--time-limit", "60s"}))},
@@ -103,6 +125,23 @@ TEST_F(RanksOnTwoHosts, APulledCableEndsAll) {
   const std::string resume =
       str(TESSERA_MPIRUN, " -n 2 --bind-to none ", TESSERA_OF_RANKS, " resume ", run_in("cut"), " --time-limit 1s");
   expect_outcome(run_program({"-c", resume}, kRanksEnvironment), 3, "stopped; everything is saved");
+}
+
+// Rank 0 alone writes. A save that does not fit ends both ranks with one message.
+TEST(RanksOnAFullDisk, EndWithOneMessage) {
+  const TemporaryFolder folder;
+  write_bytes(folder / "small.yaml", small_experiment_of_ranks());
+  std::filesystem::create_directories(folder / "small");
+  const std::string mounted = str("unshare --mount sh -c \"mount -t tmpfs -o size=64k none ", folder / "small", " && ");
+  if (!runs(mounted + "true\"")) GTEST_SKIP() << "no right to mount a file system";
+  const Outcome outcome =
+      run_program({"-c", str("exec ", mounted, "exec ", TESSERA_MPIRUN, " -n 2 --bind-to none ", TESSERA_OF_RANKS, " train ",
+                             folder / "small.yaml", " --runs ", folder / "small", '"')},
+                  kRanksEnvironment);
+  const std::string error = "tessera: checkpoint: not enough space";
+  expect_outcome(outcome, 1, error);
+  EXPECT_EQ(outcome.output.find(error), outcome.output.rfind(error)) << outcome.output;
+  EXPECT_EQ(outcome.output.find("rank 1"), std::string::npos) << outcome.output;
 }
 
 }  // namespace

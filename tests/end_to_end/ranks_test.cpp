@@ -156,6 +156,32 @@ TEST_F(Ranks, ResumeOfAnotherNumberIsWarnedAbout) {
   expect_in(read_bytes(run_in("r") + "/train.log"), "resume: ranks was 2, is 1; ");
 }
 
+TEST_F(Ranks, MoreOfThemGoOnFromWhatFewerHaveSaved) {
+  const std::vector<std::string> words = train("small.yaml", "r", {"stages[0].train=3e"});
+  ASSERT_EQ(run_ranks(1, words, {"TESSERA_KILL_AT=step:9"}).exit_code, 128 + 9);
+  const Outcome two = run_ranks(2, {"resume", run_in("r")}, {"TESSERA_KILL_AT=step:14"});
+  EXPECT_EQ(two.exit_code, 128 + 9);
+  expect_in(two.output,
+            "resume: ranks was 1, is 2; the same bytes as an uninterrupted run are not promised; gradients are added up "
+            "in another order, and batch norms normalise over 16 samples at a time");
+  const Outcome four = run_ranks(4, {"resume", run_in("r")});
+  expect_outcome(four, 0, "resume: ranks was 1, is 4; ");
+  expect_in(four.output, "batch norms normalise over 8 samples at a time");
+  const std::string log = read_bytes(run_in("r") + "/train.log");
+  expect_in(log, "resume: ranks was 1, is 2; ");
+  expect_in(log, "resume: ranks was 1, is 4; ");
+  EXPECT_NE(read_bytes(run_in("r") + "/status.json").find("\"ranks\": 4"), std::string::npos);
+  expect_outcome(run_ranks(1, {"status", run_in("r")}), 0, ", 4 ranks)");
+}
+
+TEST_F(Ranks, ANetworkWithoutBatchNormsIsNotToldOfThem) {
+  const std::vector<std::string> words = train("plain.yaml", "r", {"stages[0].train=3e"});
+  ASSERT_EQ(run_ranks(2, words, {"TESSERA_KILL_AT=step:9"}).exit_code, 128 + 9);
+  const Outcome resumed = run_ranks(1, {"resume", run_in("r")});
+  expect_outcome(resumed, 0, "gradients are added up in another order\n");
+  EXPECT_EQ(resumed.output.find("batch norms"), std::string::npos) << resumed.output;
+}
+
 TEST_F(Ranks, ASignalStopsAllOfThemAndEverythingIsSaved) {
   RunningProgram program(started(2, train("small.yaml", "r", {"stages[0].train=3000e"})), kRanksEnvironment);
   ASSERT_TRUE(program.wait_for("dense epoch 1"));
@@ -234,9 +260,15 @@ stages: [{name: dense, train: 4s}]
   };
   const auto both = [&](const char* first, const char* second) { return joined(joined(in(first), {":"}), in(second)); };
   const Outcome outcome = run_program(both("with", "without"), joined(kRanksEnvironment, {"TESSERA_CACHE="}));
-  EXPECT_NE(outcome.exit_code, 0);
+  EXPECT_EQ(outcome.exit_code, 1);
   expect_in(outcome.output, "rank 1: /proc/self/cwd/a.txt: ");
   EXPECT_EQ(count_of(outcome.output, "a.txt: "), 1) << outcome.output;
+  std::filesystem::create_directories(folder_ / "other");
+  write_bytes(folder_ / "other/a.txt", numbered_lines(60, "wine"));
+  const Outcome other = run_program(both("with", "other"), joined(kRanksEnvironment, {"TESSERA_CACHE="}));
+  expect_outcome(other, 1, "ranks differ in the data: ");
+  EXPECT_EQ(count_of(other.output, "ranks differ"), 1) << other.output;
+  EXPECT_FALSE(std::filesystem::exists(run_in("r")));
   const Outcome good = run_program(both("with", "with"), joined(kRanksEnvironment, {"TESSERA_CACHE="}));
   EXPECT_EQ(good.exit_code, 0) << good.output;
 }
@@ -249,6 +281,32 @@ TEST_F(Ranks, RanksThatDifferAreRefused) {
   expect_outcome(outcome, 1, "ranks differ in the program or machine: onednn is ");
   EXPECT_EQ(count_of(outcome.output, "ranks differ"), 1) << outcome.output;
   EXPECT_FALSE(std::filesystem::exists(run_in("r")));
+}
+
+// A byte behind the end of a program changes nothing that it does.
+TEST_F(Ranks, AnotherProgramIsRefusedBeforeAnythingIsRead) {
+  const std::string other = folder_ / "other";
+  std::filesystem::copy(TESSERA_OF_RANKS, other);
+  write_bytes(other, read_bytes(other) + '\n');
+  std::vector<std::string> words = started(1, train("small.yaml", "r", {"no.such=key"}));
+  std::vector<std::string> second = started(1, train("small.yaml", "r"));
+  second[static_cast<std::size_t>(std::ranges::find(second, TESSERA_OF_RANKS) - second.begin())] = other;
+  words.push_back(":");
+  const Outcome outcome = run_program(joined(words, second), kRanksEnvironment);
+  expect_outcome(outcome, 1, "ranks differ in the program: file is ");
+  EXPECT_EQ(count_of(outcome.output, "ranks differ"), 1) << outcome.output;
+  EXPECT_EQ(outcome.output.find("no.such"), std::string::npos) << outcome.output;
+}
+
+// The words of the others are not read: what rank 0 was told holds for all.
+TEST_F(Ranks, TheExperimentIsThatOfRank0) {
+  const std::vector<std::string> small{"stages[0].train=4s", "~stages[3]", "~stages[2]", "~stages[1]"};
+  std::vector<std::string> words = started(1, train("small.yaml", "r", joined(small, {"optimizer.lr=0.02"})));
+  words.push_back(":");
+  const Outcome outcome =
+      run_program(joined(words, started(1, train("small.yaml", "r", {"optimizer.lr=0.5", "no.such=key"}))), kRanksEnvironment);
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  expect_in(read_bytes(run_in("r") + "/config.resolved.yaml"), "lr: 0.02");
 }
 
 TEST_F(Ranks, WhatTheyCannotDoIsRefused) {

@@ -15,6 +15,7 @@
 #include "train/run/environment.h"
 #include "train/run/rank_leader.h"
 #include "train/run/rank_messages.h"
+#include "train/run/rank_timings.h"
 
 namespace tessera {
 namespace {
@@ -30,6 +31,7 @@ class Follower {
         case RankMessageKind::threads: static_cast<void>(fair_threads(ranks_)); break;
         case RankMessageKind::run: begin(message.text); break;
         case RankMessageKind::stage: train_stage(std::move(message.text)); break;
+        case RankMessageKind::times: time_layers(message.text); break;
         case RankMessageKind::finished: log_.line("finished"); return RunOutcome::finished;
         case RankMessageKind::stopped: log_.line("stopped"); return RunOutcome::stopped;
         case RankMessageKind::decisions:
@@ -54,6 +56,14 @@ class Follower {
     state_.emplace(config, load_data(config.data, static_cast<std::uint64_t>(config.seed)), ranks_);
     compare_keys(ranks_, machine_of_rank(config), "the program or machine");
     compare_keys(ranks_, state_->data_keys(), "the data");
+    static_cast<void>(ranks_that_time(ranks_, config));
+  }
+
+  // The counterpart of a round of RankLeader::time_layers().
+  void time_layers(const std::string& round) {
+    TESSERA_CHECK(state_, InternalError, "ranks: rank 0 asked for times before the run");
+    state_->forget_training();  // the last stage's, which only the next one's beginning would let go
+    static_cast<void>(ranks_.all_gather(answer_to_round(round, ranks_.rank(), state_->config(), log_)));
   }
 
   void train_stage(std::string text) {
@@ -80,7 +90,7 @@ class Follower {
                     " ms a step with its exchanges"));
       taken = 0;
       took = {};
-      compare_models(ranks_, state_->model());
+      compare_states(ranks_, *state_);
       if (state_->data().val.size() > 0) static_cast<void>(state_->evaluate_val([this] { wait_for_evaluation(); }));
     }
   }

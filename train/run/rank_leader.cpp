@@ -1,6 +1,7 @@
 #include "train/run/rank_leader.h"
 
 #include <algorithm>
+#include <exception>
 #include <filesystem>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "train/run/broken_images.h"
 #include "train/run/environment.h"
 #include "train/run/rank_messages.h"
+#include "train/run/rank_timings.h"
 
 namespace tessera {
 
@@ -33,6 +35,11 @@ Value machine_of_rank(const ExperimentConfig& config) {
   return machine;
 }
 
+void compare_states(Communicator& ranks, const RunState& state) {
+  compare_models(ranks, state.model());
+  compare_parts(ranks, state.trainer()->shared_state());
+}
+
 std::int64_t RankLeader::compute_threads() {
   if (alone()) return 0;
   tell(ranks_, RankMessageKind::threads);
@@ -51,6 +58,35 @@ void RankLeader::begin(const RunState& state, const Value& resolved, const RunFo
   tell(ranks_, RankMessageKind::run, to_json(run));
   compare_keys(ranks_, machine_of_rank(state.config()), "the program or machine");
   compare_keys(ranks_, state.data_keys(), "the data");
+  timers_ = ranks_that_time(ranks_, state.config());
+}
+
+void RankLeader::time_layers(std::span<const RankTiming> timings, const TimingOptions& options, const RankClock& clock) {
+  for (const std::vector<TimingShare>& round : timing_rounds(timings, timers_)) {
+    tell(ranks_, RankMessageKind::times, encode_round(round, options));
+    DecisionMap own;
+    std::exception_ptr failed;  // such as a stop that is asked for: the others are waited for first
+    const auto attempt = [&failed](const auto& action) {
+      try {
+        action();
+      } catch (const RankFailed&) {
+        throw;
+      } catch (...) {
+        if (!failed) failed = std::current_exception();
+      }
+    };
+    attempt([&] {
+      for (const TimingShare& share : round) {
+        if (share.rank != 0) continue;
+        for (const RankTiming& timing : share.timings) own[timing.key] = clock.time(timing);
+      }
+    });
+    const std::vector<std::string> answers = ranks_.all_gather(encode_answer(own));
+    for (std::size_t rank = 0; rank < answers.size(); ++rank) {
+      attempt([&] { clock.record(read_answer(answers[rank], static_cast<int>(rank))); });
+    }
+    if (failed) std::rethrow_exception(failed);
+  }
 }
 
 void RankLeader::begin_stage(const RunState& state, const DecisionMap& decisions) {
@@ -91,7 +127,7 @@ void RankLeader::evaluated() {
 }
 
 void RankLeader::compare(const RunState& state) {
-  if (!alone()) compare_models(ranks_, state.model());
+  if (!alone()) compare_states(ranks_, state);
 }
 
 void RankLeader::end(bool finished) {

@@ -4,8 +4,12 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
+#include <span>
 #include <string>
+#include <vector>
 
+#include "compress/timing/veto.h"
 #include "core/comm/communicator.h"
 #include "core/device/decisions.h"
 #include "train/run/run_folder.h"
@@ -38,8 +42,13 @@ class RankLeader {
   void evaluated();
   // Before a save between two steps: the others hand over what they alone know of the trainer's state.
   void gather_state(StageTrainer& trainer);
-  // The end of an epoch or a stage: throws Error where the networks are no longer the same.
+  // The end of an epoch or a stage: throws Error where networks or states of training are no longer the same.
   void compare(const RunState& state);
+  // Timings that ranks are chosen by, in rounds, of which this rank takes its share. Every round is recorded when all have
+  // answered. What this rank or another meets is thrown then.
+  void time_layers(std::span<const RankTiming> timings, const TimingOptions& options, const RankClock& clock);
+  // Whether other ranks are on machines or GPUs of their own.
+  bool shares_timings() const { return timers_.size() > 1; }
   void end(bool finished);
 
   // Lives while all ranks do the same, a step, what hooks do before the first one or an evaluation: the others ask for the
@@ -62,9 +71,12 @@ class RankLeader {
   bool together_ = false;
   bool gathered_ = false;  // for the save that follows a stop
   DecisionMap untold_;  // measured where the others did not listen
+  std::vector<int> timers_;  // of ranks_that_time()
 };
 
 // What ranks compare before the first step.
 Value machine_of_rank(const ExperimentConfig& config);
+// In a stage, between two steps: the network, the optimiser's state and every hook's. On every rank the same Error.
+void compare_states(Communicator& ranks, const RunState& state);
 
 }  // namespace tessera

@@ -34,9 +34,10 @@ Value processors_of_process() {
   return process;
 }
 
-std::string hash_of(const Tensor& tensor) {
+// Type, shape and a hash of the bytes.
+std::string in_short(const Tensor& tensor) {
   const Tensor whole = tensor.to(Device::cpu()).contiguous();
-  return xxh3_128({static_cast<const char*>(whole.raw()), whole.bytes()});
+  return str(describe(tensor), " #", xxh3_128({static_cast<const char*>(whole.raw()), whole.bytes()}));
 }
 
 // The first key of `reference` whose value in `other` differs, or nothing; a key that only `other` has counts too.
@@ -146,8 +147,17 @@ void compare_keys(Communicator& ranks, const Value& mine, std::string_view what)
 
 void compare_models(Communicator& ranks, Module& model) {
   Value tensors = Value::map();
-  for (const auto& [path, tensor] : model_state(model).tensors) tensors.set(path, str(describe(tensor), " #", hash_of(tensor)));
+  for (const auto& [path, tensor] : model_state(model).tensors) tensors.set(path, in_short(tensor));
   compare_keys(ranks, tensors, "the network");
+}
+
+void compare_parts(Communicator& ranks, const std::map<std::string, State>& parts) {
+  Value all = Value::map();
+  for (const auto& [part, state] : parts) {
+    all.set(part, state.meta);
+    for (const auto& [name, tensor] : state.tensors) all.set(str(part, '/', name), in_short(tensor));
+  }
+  compare_keys(ranks, all, "the state of training");
 }
 
 }  // namespace tessera

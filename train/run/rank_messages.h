@@ -15,7 +15,8 @@ namespace tessera {
 
 // What the text of a message is: `threads` nothing; `run` JSON, the resolved `config` and in `logs` the path of each rank's log;
 // `stage` a checkpoint of where the stage begins; `decisions` choices by a clock; `evaluated` nothing: rank 0 has evaluated its
-// batches, and chosen for all; `finished` and `stopped` nothing.
+// batches, and chosen for all; `finished` and `stopped` nothing; `times` a round of timings that ranks are chosen by
+// (rank_timings.h).
 enum class RankMessageKind : char {
   threads = 't',
   run = 'r',
@@ -23,7 +24,8 @@ enum class RankMessageKind : char {
   decisions = 'd',
   evaluated = 'v',
   finished = 'f',
-  stopped = 'e'
+  stopped = 'e',
+  times = 'l'
 };
 
 struct RankMessage {
@@ -56,5 +58,7 @@ std::int64_t fair_threads(Communicator& ranks);
 void compare_keys(Communicator& ranks, const Value& mine, std::string_view what);
 // Of parameters, masks and buffers: names, types, shapes and bytes.
 void compare_models(Communicator& ranks, Module& model);
+// The same of the tensors of parts of a checkpoint, and what stands beside them.
+void compare_parts(Communicator& ranks, const std::map<std::string, State>& parts);
 
 }  // namespace tessera

@@ -13,18 +13,18 @@
 namespace tessera {
 namespace {
 
-Value sizes_of(const Shape& shape) {
-  Value sizes = Value::list();
-  for (const std::int64_t size : shape) sizes.as_list().emplace_back(size);
-  return sizes;
-}
-
 // Beyond the epochs of any stage.
 constexpr std::int64_t kEpochOfPasses = std::int64_t{1} << 31;
 
 std::uint64_t seed_of(const ExperimentConfig& config) { return static_cast<std::uint64_t>(config.seed); }
 
 }  // namespace
+
+Value sizes_of(const Shape& shape) {
+  Value sizes = Value::list();
+  for (const std::int64_t size : shape) sizes.as_list().emplace_back(size);
+  return sizes;
+}
 
 void settle_for_run(ExperimentConfig& config) {
   config.device = resolve_device(config.device).name();
@@ -87,6 +87,7 @@ std::vector<PassReport> RunState::prepare_stage(const TimingHooks& hooks, std::o
     if (timings) options.timing.sampling = Sampling::told_in(*timings);
     if (hooks.before) options.before_timing = [&](const std::string& what) { hooks.before(each.key, what); };
     options.after_timing = hooks.after;
+    options.share_timings = hooks.share;
     options.kept_for = timing_environment(config_.device, config_.threads.compute);
     options.other_phases =
         other_phases(options.timing.phase, config_.report, stage().training.micro_batch.value_or(config_.data.batch));
@@ -173,6 +174,11 @@ void RunState::begin_training() {
   loader_ = loader_of_rank(static_cast<int>(config_.threads.loader));
   // Every epoch of every stage has an order and augmentations of its own.
   loader_->seek((position_.stage << 32) + position_.stage_step / steps_per_epoch_, position_.stage_step % steps_per_epoch_);
+}
+
+void RunState::forget_training() {
+  loader_.reset();
+  trainer_.reset();
 }
 
 Batch RunState::next_batch() {

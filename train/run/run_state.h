@@ -30,11 +30,14 @@ namespace tessera {
 // report, because a resume may change that. Throws ConfigError when the device cannot be used.
 void settle_for_run(ExperimentConfig& config);
 
+Value sizes_of(const Shape& shape);  // a list, as manifests and messages between ranks have it
+
 // Of the veto of a stage's passes. `before` is told the pass's key and what is about to be timed, and may throw: what was timed
 // until then is recorded. `after` is called when it was timed, not where the timing throws.
 struct TimingHooks {
   std::function<void(const std::string& key, const std::string& what)> before = {};
   std::function<void()> after = {};
+  ShareTimings share = {};  // see VetoOptions
 };
 
 class RunState {
@@ -59,6 +62,7 @@ class RunState {
   const Teachers& teachers() const noexcept { return teachers_; }
   // Those of the stage's blocks, beside the ones of its training.
   std::vector<MakeHook> hooks_of_stage() const;
+  void forget_training();  // the loader and the trainer, whose state is not needed any more
   StageTrainer* trainer() const noexcept { return trainer_.get(); }  // null outside begin_training .. next_stage
 
   const StageConfig& stage() const { return config_.stages[static_cast<std::size_t>(position_.stage)]; }

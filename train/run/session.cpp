@@ -5,6 +5,7 @@
 
 #include "core/support/error.h"
 #include "core/support/log.h"
+#include "layers/batch_norm.h"
 #include "train/config/yaml.h"
 #include "train/config/yaml_writer.h"
 #include "train/run/broken_images.h"
@@ -32,16 +33,34 @@ void leave_failed(RunContext& run, const std::string& what) {
   attempt([&] { run.write_status("failed"); });
 }
 
-// What another number of ranks changes; "" of other changes.
-std::string in_words(const std::string& change, const RunContext& run) {
-  if (!change.starts_with("ranks ")) return "";
-  const std::string sums = "; gradients are added up in another order";
+bool normalises_batches(Module& network) {
+  bool found = false;
+  for_each_module(network, [&](const Module& module) { found = found || dynamic_cast<const BatchNorm*>(&module) != nullptr; });
+  return found;
+}
+
+bool is_of_ranks(const std::string& change) { return change.starts_with("ranks "); }
+
+// Of a resumed run's environment.
+void tell_change(RunContext& run, const std::string& change, const std::string& what_changes = "") {
+  const std::string told = str("resume: ", change, "; the same bytes as an uninterrupted run are not promised", what_changes);
+  log_warning(told);
+  run.progress.record(told);
+}
+
+// What another number of ranks changes. The run has its network.
+std::string in_words(const RunContext& run) {
+  std::string words = "; gradients are added up in another order";
   const bool of_shares = std::ranges::none_of(run.config().stages, [](const StageConfig& stage) {
     return stage.training.sync_batch_norm.value_or(false) || stage.training.micro_batch;
   });
-  if (!of_shares) return sums;
-  const std::int64_t share = run.config().data.batch / run.options.ranks->size();
-  return str(sums, ", and batch norms normalise over ", share, " samples at a time");
+  if (of_shares && normalises_batches(run.state.model())) {
+    words += str(", and batch norms normalise over ", run.config().data.batch / run.options.ranks->size(), " samples at a time");
+  }
+  if (std::ranges::any_of(run.config().stages, [](const StageConfig& stage) { return stage.training.power_sgd.has_value(); })) {
+    words += "; rank 0 goes on with the sum of what compressed gradients have left out";
+  }
+  return words;
 }
 
 Value environment_of(const RunContext& run) { return describe_environment(run.config(), run.options.ranks->size()); }
@@ -113,12 +132,10 @@ Session Session::go_on(Vfs& vfs, const Experiment& experiment, RunFolder folder,
   RunContext& run = *session.run_;
   const RunFolder& files = run.folder;
   run.leader.begin(run.state, experiment.resolved, run.folder);
-  for (const std::string& change :
-       environment_changes(parse_json(vfs.read_file(files.environment()), files.environment()), environment_of(run))) {
-    const std::string told =
-        str("resume: ", change, "; the same bytes as an uninterrupted run are not promised", in_words(change, run));
-    log_warning(told);
-    run.progress.record(told);
+  const std::vector<std::string> changes =
+      environment_changes(parse_json(vfs.read_file(files.environment()), files.environment()), environment_of(run));
+  for (const std::string& change : changes) {
+    if (!is_of_ranks(change)) tell_change(run, change);
   }
   RunHistory history;
   DecisionMap decisions;
@@ -133,6 +150,9 @@ Session Session::go_on(Vfs& vfs, const Experiment& experiment, RunFolder folder,
     if (const Value* saved = checkpoint.manifest.find("history")) history = read<RunHistory>(*saved);
     load(run, checkpoint, history);
     decisions = surviving_decisions(vfs, files.decisions(), recorded_decisions(checkpoint.manifest));
+  }
+  for (const std::string& change : changes) {
+    if (is_of_ranks(change)) tell_change(run, change, in_words(run));
   }
   run.decisions = decisions_of(run, std::move(decisions));
   run.open_records(std::move(history));

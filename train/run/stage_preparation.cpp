@@ -12,9 +12,10 @@ namespace {
 
 std::vector<PassReport> run_passes(RunContext& run) {
   std::string timed;  // key of the pass while its veto times, "" at other times: no smaller batch helps those
+  std::string last;  // that was timed
   std::string told;
   const auto before_timing = [&](const std::string& key, const std::string& what) {
-    timed = key;
+    timed = last = key;
     if (run.options.stop.requested()) throw Stopped();
     if (std::exchange(told, what) == what) return;  // the ranks of one layer are many timings
     run.progress.line(str(run.stage().name, ": timing ", what, " dense and compressed"));
@@ -23,7 +24,18 @@ std::vector<PassReport> run_passes(RunContext& run) {
   try {
     const bool passes = has_passes(run.stage()) && !run.state.position().stage_ready;
     if (passes && run.options.stop.requested()) throw Stopped();
-    return run.state.prepare_stage({.before = before_timing, .after = after_timing});
+    TimingHooks hooks{.before = before_timing, .after = after_timing};
+    if (run.leader.shares_timings()) {
+      hooks.share = [&](auto&&... arguments) {
+        try {
+          run.leader.time_layers(arguments...);
+        } catch (const OutOfMemoryError&) {
+          timed = last;  // also where it was another rank's
+          throw;
+        }
+      };
+    }
+    return run.state.prepare_stage(hooks);
   } catch (const OutOfMemoryError& error) {
     if (timed.empty()) throw;
     const std::string smaller = str("stages[", run.state.position().stage, "].", timed, ".keep_for.batch=1");

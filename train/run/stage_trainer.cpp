@@ -309,10 +309,15 @@ void StageTrainer::gather_state() {
   if (exchange_ && exchange_->power() != nullptr) exchange_->power()->gather();
 }
 
-std::map<std::string, State> StageTrainer::state() const {
+std::map<std::string, State> StageTrainer::shared_state() const {
   std::map<std::string, State> parts;
   parts["optimizer"] = optimizer_->state();
   for (const auto& hook : hooks_) parts[part_of_hook(hook->name())] = hook->state();
+  return parts;
+}
+
+std::map<std::string, State> StageTrainer::state() const {
+  std::map<std::string, State> parts = shared_state();
   if (exchange_ && exchange_->power() != nullptr) parts[kPowerSgdPart] = exchange_->power()->state();
   parts["trainer"].tensors["loss_sum"] = loss_sum_;
   parts["trainer"].meta.set("loss_count", loss_count_);

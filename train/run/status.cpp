@@ -24,7 +24,8 @@ void RunStatus::fields(Fields& f) {
   f.add("last_checkpoint_time", last_checkpoint_time, {.help = "when it was written"});
   f.add("time", time, {.help = "when this file was written"});
   f.add("host", host, {.help = "machine"});
-  f.add("pid", pid, {.help = "process"});
+  f.add("pid", pid, {.help = "process number; with several ranks that of rank 0"});
+  f.add("ranks", ranks, {.help = "processes that train together; left out of one"});
 }
 
 void save_status(Vfs& vfs, const std::string& path, RunStatus status) {

@@ -25,7 +25,8 @@ struct RunStatus {
   std::int64_t last_checkpoint_time = 0;  // seconds since 1970, as are the others
   std::int64_t time = 0;
   std::string host;
-  std::int64_t pid = 0;
+  std::int64_t pid = 0;  // of rank 0
+  std::optional<std::int64_t> ranks = {};  // that train together; of one process it is not written
 
   void fields(Fields& f);
 };

@@ -137,6 +137,74 @@ TEST_F(LatencyRanksTest, LayersOfOneShapeAreTimedOnceAndOnFewPoints) {
   EXPECT_LE(timings["ranks of c"], LatencyTable::kPoints);
 }
 
+// By the formula, of all layers: what another process would answer.
+DecisionMap by_formula(std::span<const RankTiming> timings) {
+  DecisionMap times;
+  for (const RankTiming& each : timings) {
+    times[each.key] = to_text(ratio(kDenseMs / formula_ms(to_json(each.compressed()->config()))));
+  }
+  return times;
+}
+
+TEST_F(LatencyRanksTest, WhatOthersHaveTimedIsTakenAndRecorded) {
+  std::vector<std::string> keys;
+  std::map<std::string, std::size_t> timed_here;
+  VetoOptions options = quick();
+  options.before_timing = [&](const std::string& what) { ++timed_here[what]; };
+  options.share_timings = [&](std::span<const RankTiming> timings, const TimingOptions& of_all, const RankClock& shared) {
+    EXPECT_EQ(of_all.phase, Phase::inference);
+    for (const RankTiming& each : timings) {
+      keys.push_back(each.key);
+      EXPECT_EQ(each.input, (Shape{1, 4, 4, 64}));
+      EXPECT_TRUE(each.what == "ranks of a" || each.what == "ranks of c") << each.what << ": b has the shape of a";
+    }
+    shared.record(by_formula(timings));
+  };
+  const Veto clock(options);
+  const auto layers_of = [](const DecisionMap& taken) {
+    DecisionMap layers;
+    for (const auto& [key, text] : taken) {
+      if (key.starts_with("latency.layer")) layers[key] = text;
+    }
+    return layers;
+  };
+  DecisionMap layers;
+  {
+    const DecisionScope scope({.measure = true});
+    FactorisePass pass(config(1.5));
+    pass.prepare(root_, {1, 4, 4, 64}, {.veto = &clock});
+    layers = layers_of(scope.taken());
+  }
+  EXPECT_EQ(timed_here.count("ranks of a") + timed_here.count("ranks of c"), 0U);
+  EXPECT_EQ(layers.size(), keys.size());
+  for (const std::string& key : keys) EXPECT_TRUE(layers.contains(key)) << key;
+  EXPECT_EQ(layers, layers_of(asked(1.5, always(1.5)))) << "the times of the formula";
+
+  keys.clear();
+  const DecisionScope known({.measure = true, .known = layers});
+  FactorisePass pass(config(1.5));
+  pass.prepare(root_, {1, 4, 4, 64}, {.veto = &clock});
+  EXPECT_TRUE(keys.empty()) << "what is known is not asked for";
+}
+
+// Nobody has to answer for all.
+TEST_F(LatencyRanksTest, WhatOthersLeaveOutIsTimedHere) {
+  std::size_t asked_for = 0, timed_here = 0;
+  VetoOptions options = quick();
+  options.before_timing = [&](const std::string& what) { timed_here += what.starts_with("ranks of ") ? 1 : 0; };
+  options.share_timings = [&](std::span<const RankTiming> timings, const TimingOptions&, const RankClock& shared) {
+    asked_for = timings.size();
+    shared.record(by_formula(timings.subspan(3)));
+    shared.record({{timings[0].key, shared.time(timings[0])}});
+  };
+  const Veto clock(options);
+  const DecisionScope scope({.measure = true});
+  FactorisePass pass(config(1.5));
+  pass.prepare(root_, {1, 4, 4, 64}, {.veto = &clock});
+  EXPECT_GT(asked_for, 10U);
+  EXPECT_EQ(timed_here, 3U) << "one by the callback, two that were left out";
+}
+
 // A machine's times outlive a command; a damaged entry is measured again.
 TEST_F(LatencyRanksTest, TimesAreKeptBetweenCommands) {
   const TemporaryFolder cache;

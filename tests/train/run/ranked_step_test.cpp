@@ -1,13 +1,16 @@
 // Steps that several ranks take together. Run by mpirun; each rank also takes the same steps alone, in micro-batches.
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <algorithm>
 #include <cmath>
 
 #include "layers/batch_norm.h"
 #include "tests/core/comm/forwarding.h"
+#include "tests/support/message_of.h"
 #include "tests/train/run/ranked_steps.h"
 #include "train/run/rank_messages.h"
+#include "train/run/rank_timings.h"
 #include "train/run/stage_trainer.h"
 #include "train/tasks/classification.h"
 
@@ -112,6 +115,66 @@ TEST(RankedStep, GradientsAreSentBeforeBackwardComesToEarlierLayers) {
   trainer.step(share_of(batch_of(0)), 0, 0);
   EXPECT_FALSE(noting.noted.at("fc2.weight"));
   EXPECT_TRUE(noting.noted.at("fc2.bias fc1.weight fc1.bias"));
+}
+
+// fc2 has 1.2 MiB, which is more than the first message takes, and far less than the others do.
+TEST(RankedStep, TheFirstMessageIsSmall) {
+  Sequential model;
+  model.add_child("fc1", std::make_unique<Linear>(LinearConfig{.in = 5, .out = 600}));
+  model.add_child("fc2", std::make_unique<Linear>(LinearConfig{.in = 600, .out = 520}));
+  initialize(model, 1);
+  Noting noting(model.child("fc1").parameter("weight"));
+  StageTrainer trainer = trainer_of(model, plain_sgd(0.1), noting);
+  for (int step = 0; step < 2; ++step) {
+    noting.noted.clear();
+    trainer.step(share_of(batch_of(step)), step, step);
+    EXPECT_EQ(noting.noted, (std::map<std::string, bool>{{"fc2.weight", false}, {"fc2.bias fc1.weight fc1.bias", true}})) << step;
+  }
+}
+
+// What the comparisons at the end of an epoch find: a weight and a momentum that one rank has changed.
+TEST(RankedStep, ADifferenceIsFoundByAllRanks) {
+  const auto model = network(true);
+  StageTrainer trainer = trainer_of(*model, settings());
+  trainer.step(share_of(batch_of(0)), 0, 0);
+  const auto found = [&] {
+    return message_of<Error>([&] {
+      compare_models(ranks(), *model);
+      compare_parts(ranks(), trainer.shared_state());
+    });
+  };
+  EXPECT_EQ(found(), "");
+  const bool last = ranks().rank() == ranks().size() - 1;
+  const std::string where = str(" on rank ", ranks().size() - 1, " and ");
+  const auto expect_found = [&](const Tensor& tensor, const std::string& named) {
+    const Tensor before = tensor.clone();
+    if (last) tensor.fill(0.25);
+    const std::string message = found();
+    EXPECT_TRUE(message.starts_with("ranks differ in " + named)) << message;
+    EXPECT_NE(message.find(where), std::string::npos) << message;
+    tensor.copy_from(before);
+    EXPECT_EQ(found(), "");
+  };
+  expect_found(model->child("fc2").parameter("weight").value(), "the network: fc2.weight is ");
+  ASSERT_EQ(trainer.shared_state().size(), 2U) << "the optimiser and the moving average";
+  for (const auto& [part, state] : trainer.shared_state()) {
+    ASSERT_FALSE(state.tensors.empty()) << part;
+    const std::string name = state.tensors.begin()->first;
+    std::map<std::string, State> changed = trainer.shared_state();
+    if (last) changed.at(part).tensors.at(name).fill(0.25);
+    const std::string message = message_of<Error>([&] { compare_parts(ranks(), changed); });
+    EXPECT_TRUE(message.starts_with(str("ranks differ in the state of training: ", part, '/', name, " is "))) << message;
+    EXPECT_NE(message.find(where), std::string::npos) << message;
+  }
+}
+
+TEST(RankedStep, RanksOfOneMachineWouldDisturbEachOthersTimes) { EXPECT_EQ(ranks_that_time(ranks(), {}), std::vector<int>{0}); }
+
+TEST(RankedStep, RanksOfOneMachineShareItsProcessors) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  ASSERT_EQ(sched_getaffinity(0, sizeof set, &set), 0);
+  EXPECT_EQ(fair_threads(ranks()), std::max(1, CPU_COUNT(&set) / ranks().size()));
 }
 
 // Its products are large enough to be compressed.
