@@ -1,5 +1,6 @@
 #include "train/report/export.h"
 
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -35,7 +36,8 @@ void export_for_torch(const NetworkToExport& network, const std::string& folder)
   export_torch(real_vfs(), *network.model, network.input, network.origin, folder, data);
   const bool classifies = data.find("preprocessing") != nullptr;
   std::cout << "wrote " << folder << '/' << kExportWeights << " and " << folder << '/' << kExportModel
-            << "\nnext: python3 examples/python/" << (classifies ? "classify.py " : "load_tessera.py ") << folder
+            << "\nnext, in the folder of tessera's sources: python3 examples/python/"
+            << (classifies ? "classify.py " : "load_tessera.py ") << std::filesystem::absolute(folder).lexically_normal().string()
             << (classifies ? " IMAGE...\n" : "\n");
 }
 

@@ -62,7 +62,7 @@ std::string choice_of_device(const std::string& name, const Gpus& gpus) {
   if (device == Device::cuda(0)) return choice;
   const std::optional<Device> left = first_usable(gpus);
   if (device.is_cpu() && left) {
-    return str(choice, ": computing on GPUs has not been tested on one yet; device=", *left, " takes the first");
+    return str(choice, ": not all tests of computing on GPUs have passed on one yet; device=", *left, " takes the first");
   }
   return str(choice, ": ", gpus.count == 0 ? gpus.why_none : str(Device::cuda(0), " is left out, ", gpus.unusable.at(0)));
 }

@@ -131,7 +131,8 @@ TEST_F(Weights, AreExportedOnce) {
   const Outcome exported = run_program({"export", run, "--layout", "torch", "--output", out});
   EXPECT_EQ(exported.exit_code, 0);
   EXPECT_EQ(exported.output, str("wrote ", out, "/model.safetensors and ", out,
-                                 "/model.json\nnext: python3 examples/python/classify.py ", out, " IMAGE...\n"));
+                                 "/model.json\nnext, in the folder of tessera's sources: python3 examples/python/classify.py ",
+                                 out, " IMAGE...\n"));
   const SafetensorsFile file = decode_safetensors(read_bytes(out + "/model.safetensors"), "out");
   EXPECT_EQ(file.tensors.at("layer3.0.conv2.1.weight").shape(), (Shape{4, 4, 3, 3}));
   const Value json = parse_json(read_bytes(out + "/model.json"), "model.json");

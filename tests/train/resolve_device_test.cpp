@@ -27,7 +27,7 @@ TEST(ResolveDevice, AutoLeavesAGpuThatIsNotTestedAlone) {
   gpus.taken_by_auto = false;
   EXPECT_EQ(resolve_device("auto", gpus), Device::cpu());
   EXPECT_EQ(choice_of_device("auto", gpus),
-            "device: auto is the CPU: computing on GPUs has not been tested on one yet; device=cuda:1 takes the first");
+            "device: auto is the CPU: not all tests of computing on GPUs have passed on one yet; device=cuda:1 takes the first");
   EXPECT_EQ(resolve_device("cuda:1", gpus), Device::cuda(1));
   EXPECT_FALSE(Gpus().taken_by_auto);  // until docs/gpu-status.md names one
 }
