@@ -30,7 +30,7 @@ std::string sentence(const RunStatus& status) {
     text += str("  checkpoint at step ", status.last_checkpoint_step, ", ",
                 format_seconds(static_cast<double>(std::time(nullptr) - status.last_checkpoint_time)), " ago");
   }
-  const std::string ranks = status.ranks ? str(", ", *status.ranks, " ranks") : "";
+  const std::string ranks = status.ranks > 1 ? str(", ", status.ranks, " ranks") : "";
   return text + str("  (", status.host, ", pid ", status.pid, ranks, ")");
 }
 

@@ -46,6 +46,20 @@ void write_images(const std::filesystem::path& folder, const std::vector<std::st
   }
 }
 
+// The same as MNIST's files have it: a head of big-endian numbers, then bytes.
+void write_idx(const std::filesystem::path& file, const std::vector<std::uint32_t>& sizes) {
+  std::string head("\0\0\x08", 3);
+  head += static_cast<char>(sizes.size());
+  std::uintmax_t bytes = 1;
+  for (const std::uint32_t size : sizes) {
+    for (int shift = 24; shift >= 0; shift -= 8) head += static_cast<char>(size >> shift & 0xff);
+    bytes *= size;
+  }
+  std::filesystem::create_directories(file.parent_path());
+  write_file_atomically(real_vfs(), file, head);
+  std::filesystem::resize_file(file, head.size() + bytes);
+}
+
 class TableFiles : public ::testing::Test {
  protected:
   TableFiles() : data_("TESSERA_DATA", folder_.path().string()), cache_("TESSERA_CACHE", "") {
@@ -54,6 +68,11 @@ class TableFiles : public ::testing::Test {
     for (const char* name : {"cifar-10", "cifar-10-jpeg75"}) write_images(folder_ / name, batches, 10000, 1);
     write_images(folder_ / "cifar-100", {"train.bin"}, 50000, 2);
     write_images(folder_ / "cifar-100", {"test.bin"}, 10000, 2);
+    const std::filesystem::path fashion = folder_.path() / "fashion-mnist";
+    write_idx(fashion / "train-images-idx3-ubyte", {60000, 28, 28});
+    write_idx(fashion / "train-labels-idx1-ubyte", {60000});
+    write_idx(fashion / "t10k-images-idx3-ubyte", {10000, 28, 28});
+    write_idx(fashion / "t10k-labels-idx1-ubyte", {10000});
     std::filesystem::create_directories(folder_ / "tinyshakespeare");
     write_file_atomically(real_vfs(), folder_ / "tinyshakespeare/input.txt", std::string(1115394, 'a'));
   }
@@ -65,7 +84,7 @@ class TableFiles : public ::testing::Test {
 // Ranks that a network does not have, a layer that no pattern matches, a misspelt key: all of it shows here.
 TEST_F(TableFiles, EveryArmPassesItsCheck) {
   std::size_t tables = 0;
-  for (const auto& entry : std::filesystem::directory_iterator(std::string(TESSERA_CONFIGS) + "/tables")) {
+  for (const auto& entry : std::filesystem::directory_iterator(TESSERA_CONFIGS "/tables")) {
     if (entry.path().extension() != ".yaml") continue;
     SCOPED_TRACE(entry.path().filename());
     ReproduceOptions options;
@@ -82,7 +101,7 @@ TEST_F(TableFiles, EveryArmPassesItsCheck) {
 TEST_F(TableFiles, CommittedResultsAreThoseOfTheirCells) {
   ReproduceOptions options;
   options.runs = folder_ / "runs";
-  const TablePlan plan(real_vfs(), std::string(TESSERA_CONFIGS) + "/tables/admm_resnet8.yaml", options);
+  const TablePlan plan(real_vfs(), TESSERA_CONFIGS "/tables/admm_resnet8.yaml", options);
   EXPECT_TRUE(plan.pending().empty());
   EXPECT_EQ(plan.view().cells, plan.view().wanted);
 }

@@ -59,7 +59,7 @@ void RunContext::write_status(const std::string& word) {
   status.seconds_left = progress.seconds_left(position.stage_step);
   status.last_checkpoint_step = saver.last_step();
   status.last_checkpoint_time = saver.last_time();
-  if (options.ranks->size() > 1) status.ranks = options.ranks->size();
+  status.ranks = options.ranks->size();
   records->write_status(status);
 }
 

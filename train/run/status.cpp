@@ -25,7 +25,7 @@ void RunStatus::fields(Fields& f) {
   f.add("time", time, {.help = "when this file was written"});
   f.add("host", host, {.help = "machine"});
   f.add("pid", pid, {.help = "process number; with several ranks that of rank 0"});
-  f.add("ranks", ranks, {.help = "processes that train together; left out of one"});
+  f.add("ranks", ranks, {.help = "processes that train together"});
 }
 
 void save_status(Vfs& vfs, const std::string& path, RunStatus status) {

@@ -26,7 +26,7 @@ struct RunStatus {
   std::int64_t time = 0;
   std::string host;
   std::int64_t pid = 0;  // of rank 0
-  std::optional<std::int64_t> ranks = {};  // that train together; of one process it is not written
+  std::int64_t ranks = 1;  // that train together
 
   void fields(Fields& f);
 };
