@@ -85,7 +85,7 @@ class LatencySearch {
       : root_(root), layers_(layers), input_(input), veto_(veto) {}
 
   void time_layers(std::int64_t multiple_of) {
-    veto_.share_rank_timings(timings(multiple_of));
+    if (veto_.shares_rank_timings()) veto_.share_rank_timings(timings(multiple_of));
     // A layer of a shape that was timed before takes its times from the scope of decisions, whose keys name no layer.
     for (const TimedLayer& each : layers_)
       options_.push_back(options_of(each, LatencyTable(each, multiple_of, veto_), multiple_of));

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <cmath>
-#include <tuple>
 
 #include "compress/timing/summary.h"
 #include "core/support/log.h"
@@ -107,7 +106,8 @@ double LatencyTable::time_of(const TimedLayer& timed, const Ranks& ranks, const 
 }
 
 std::vector<LatencyTable::Point> LatencyTable::grid_of(const TimedLayer& timed, const std::vector<Levels>& levels) {
-  const auto& [format, dense] = std::tie(*timed.layer.format, timed.layer.dense);
+  const Format& format = *timed.layer.format;
+  const DenseLayer& dense = timed.layer.dense;
   std::vector<Point> points;
   std::vector<std::size_t> at(levels.size(), 0);
   for (;;) {
@@ -127,7 +127,8 @@ std::vector<LatencyTable::Point> LatencyTable::grid_of(const TimedLayer& timed, 
 }
 
 std::vector<LatencyTable::Point> LatencyTable::line_of(const TimedLayer& timed, std::int64_t multiple_of) {
-  const auto& [format, dense] = std::tie(*timed.layer.format, timed.layer.dense);
+  const Format& format = *timed.layer.format;
+  const DenseLayer& dense = timed.layer.dense;
   const std::vector<std::int64_t> largest = format.largest_ranks(dense);
   std::vector<Point> points;
   for (std::size_t i = 0; i < kPoints; ++i) {

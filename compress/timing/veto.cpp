@@ -211,7 +211,7 @@ Speed Veto::rank_speed(Module& dense, Module& compressed, const Shape& input, bo
 }
 
 void Veto::share_rank_timings(std::vector<RankTiming> timings) const {
-  if (!options_.share_timings) return;
+  if (!shares_rank_timings()) return;
   const auto timing_of = [&](const RankTiming& each, Module& compressed) {
     return layer_timing(*each.dense, compressed, each.input, each.first);
   };

@@ -110,6 +110,7 @@ class Veto {
   Speed rank_speed(std::unique_ptr<Module>& root, std::span<Replaced> replaced, const Shape& input) const;
   // What rank_speed() will be asked for layers: share_timings() is given what is not known and may be measured, each key once.
   void share_rank_timings(std::vector<RankTiming> timings) const;
+  bool shares_rank_timings() const { return bool(options_.share_timings); }  // without it that does nothing
 
   // The speed that settle() left the network with, in other phases: of a network that decodes (layers/decoding.h), where a layer
   // is left. As decisions, which decide nothing: in few rounds, and what kernels choose for these shapes is not recorded. Those

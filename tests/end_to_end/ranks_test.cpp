@@ -182,6 +182,13 @@ TEST_F(Ranks, ANetworkWithoutBatchNormsIsNotToldOfThem) {
   EXPECT_EQ(resumed.output.find("batch norms"), std::string::npos) << resumed.output;
 }
 
+TEST_F(Ranks, ResumeTellsWhatBecomesOfWhatCompressedGradientsLeftOut) {
+  const std::vector<std::string> words = train("plain.yaml", "r", {"stages[0].train=3e", "power_sgd={rank: 1}"});
+  ASSERT_EQ(run_ranks(2, words, {"TESSERA_KILL_AT=step:9"}).exit_code, 128 + 9);
+  expect_outcome(run_ranks(1, {"resume", run_in("r")}), 0,
+                 "in another order; rank 0 goes on with the sum of what compressed gradients have left out\n");
+}
+
 TEST_F(Ranks, ASignalStopsAllOfThemAndEverythingIsSaved) {
   RunningProgram program(started(2, train("small.yaml", "r", {"stages[0].train=3000e"})), kRanksEnvironment);
   ASSERT_TRUE(program.wait_for("dense epoch 1"));

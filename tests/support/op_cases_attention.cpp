@@ -106,8 +106,19 @@ OpCase with_rounded_probabilities(OpCase row) {
   return row;
 }
 
+static std::vector<OpCase> rotary_op_cases() {
+  return {rotary_case("all_heads", {2, 5, 3, 6}, {.heads = 3}),
+          rotary_case("some_heads", {2, 7, 5, 26}, {.heads = 2, .offset = 11, .base = 500}),
+          rotary_case("packs", {1, 19, 3, 64}, {.heads = 2, .offset = 1}),
+          rotary_case("width2", {3, 4, 1, 2}, {.heads = 1}),
+          rotary_case("threads", {2, 67, 4, 80}, {.heads = 3}),
+          rotary_case("batch0", {0, 3, 2, 4}, {.heads = 1}),
+          rotary_case("positions0", {2, 0, 2, 4}, {.heads = 1}),
+          rotary_case("width0", {2, 3, 2, 0}, {.heads = 1})};
+}
+
 std::vector<OpCase> attention_op_cases() {
-  std::vector<OpCase> cases;
+  std::vector<OpCase> cases = rotary_op_cases();
   for (const Row& row : std::vector<Row>{{"all_keys", {2, 7, 7, 3, 3, 5}},
                                          {"causal", {1, 67, 67, 2, 2, 16}, true},
                                          {"causal_many_tiles", {1, 131, 131, 1, 1, 33}, true},
@@ -141,14 +152,6 @@ std::vector<OpCase> attention_op_cases() {
   }
   cases.push_back(with_rounded_probabilities(packed_case({"packed", {2, 19, 19, 3, 3, 7}, true})));
   cases.push_back(with_rounded_probabilities(packed_case({"packed_grouped", {1, 66, 66, 4, 2, 16}, true})));
-  cases.push_back(rotary_case("all_heads", {2, 5, 3, 6}, {.heads = 3}));
-  cases.push_back(rotary_case("some_heads", {2, 7, 5, 26}, {.heads = 2, .offset = 11, .base = 500}));
-  cases.push_back(rotary_case("packs", {1, 19, 3, 64}, {.heads = 2, .offset = 1}));
-  cases.push_back(rotary_case("width2", {3, 4, 1, 2}, {.heads = 1}));
-  cases.push_back(rotary_case("threads", {2, 67, 4, 80}, {.heads = 3}));
-  cases.push_back(rotary_case("batch0", {0, 3, 2, 4}, {.heads = 1}));
-  cases.push_back(rotary_case("positions0", {2, 0, 2, 4}, {.heads = 1}));
-  cases.push_back(rotary_case("width0", {2, 3, 2, 0}, {.heads = 1}));
   return cases;
 }
 

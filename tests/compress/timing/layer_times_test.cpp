@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/cpu/machine_memory.h"
 #include "layers/activation.h"
 #include "layers/conv2d.h"
 #include "layers/embedding.h"
@@ -10,6 +11,7 @@
 #include "layers/sequential.h"
 #include "layers/tucker2_conv2d.h"
 #include "tests/compress/timing/busy.h"
+#include "tests/support/peak_growth.h"
 
 namespace tessera::testing {
 namespace {
@@ -106,6 +108,21 @@ TEST(LayerTimes, InDecodeTheWorkIsThatOfTheLastPosition) {
     EXPECT_EQ(rows[2].dense.flops, 2 * 3 * 4 * 6);
     EXPECT_EQ(rows[3].dense.macs, 2 * length * 4 + 4 * 6);
   }
+}
+
+// A table of tokens that no cache holds. What sweeps the caches is more memory than they hold.
+TEST(LayerTimes, LayersOfALargeNetworkAreTimedFromMemoryInDecode) {
+  constexpr std::size_t kMiB = std::size_t{1} << 20;
+  const auto rows = static_cast<std::int64_t>(std::max(cpu::last_cache(), 8 * kMiB) / sizeof(float));
+  std::unique_ptr<Module> root = std::make_unique<Sequential>();
+  root->add_child("tokens", std::make_unique<Embedding>(EmbeddingConfig{.vocabulary = rows / 4 + 1, .width = 4}));
+  const auto grown = [&](Phase phase) {
+    return peak_growth([&] { time_layers(root, {}, {1, 2}, {.phase = phase, .sampling = Sampling::told_in(1)}); });
+  };
+  const std::optional<std::size_t> inference = grown(Phase::inference);
+  if (!inference) GTEST_SKIP() << "the system does not start its count of the most memory again";
+  EXPECT_LT(*inference, 4 * kMiB);
+  EXPECT_GT(*grown(Phase::decode), 8 * kMiB);
 }
 
 // Copies that take another time, as folded ones do.

@@ -67,33 +67,35 @@ void expect_close(const Tensor& got, const Tensor& expected, double tolerance) {
 
 class Generator : public ::testing::TestWithParam<Kind> {};
 
-TEST_P(Generator, ScoresEqualThoseOfAWholeForward) {
-  const auto gpt = network(GetParam());
+// Calls check(what is behind these tokens by scores with a cache, the tokens): seven at first, then one more each time.
+template <class Check>
+void read_one_by_one(Module& gpt, DType compute, const Check& check) {
   const NoGrad no_grad;
   const std::vector<TokenId> tokens = some_tokens(kLongest);
-  NextTokenScores scores(*gpt, kLongest, DType::f32);
+  NextTokenScores scores(gpt, kLongest, compute);
   const std::span all(tokens);
-  expect_close(scores.after(all.first(7)), whole_scores(*gpt, all.first(7)), 1e-4);
+  check(scores.after(all.first(7)), all.first(7));
   for (std::size_t n = 8; n <= all.size(); ++n) {
     SCOPED_TRACE(n);
-    expect_close(scores.after(all.subspan(n - 1, 1)), whole_scores(*gpt, all.first(n)), 1e-4);
+    check(scores.after(all.subspan(n - 1, 1)), all.first(n));
   }
+}
+
+TEST_P(Generator, ScoresEqualThoseOfAWholeForward) {
+  const auto gpt = network(GetParam());
+  read_one_by_one(*gpt, DType::f32, [&](const Tensor& got, std::span<const TokenId> tokens) {
+    expect_close(got, whole_scores(*gpt, tokens), 1e-4);
+  });
 }
 
 // Both round, in other places: the products of one position are summed in another order than those of many.
 TEST_P(Generator, InBf16ScoresDifferFromThoseOfAWholeForwardByRounding) {
   const auto gpt = network(GetParam());
-  const NoGrad no_grad;
-  const std::vector<TokenId> tokens = some_tokens(kLongest);
-  NextTokenScores scores(*gpt, kLongest, DType::bf16);
-  const std::span all(tokens);
-  scores.after(all.first(7));
-  for (std::size_t n = 8; n <= all.size(); ++n) {
-    SCOPED_TRACE(n);
-    const Tensor got = scores.after(all.subspan(n - 1, 1)).to(DType::f32);
-    expect_close(got, whole_scores(*gpt, all.first(n), DType::bf16), 0.03);
-    EXPECT_GT(relative_error(got, whole_scores(*gpt, all.first(n))), 1e-4) << "f32 does not round to bf16";
-  }
+  read_one_by_one(*gpt, DType::bf16, [&](const Tensor& half, std::span<const TokenId> tokens) {
+    const Tensor got = half.to(DType::f32);
+    expect_close(got, whole_scores(*gpt, tokens, DType::bf16), 0.03);
+    EXPECT_GT(relative_error(got, whole_scores(*gpt, tokens)), 1e-4) << "f32 does not round to bf16";
+  });
 }
 
 TEST_P(Generator, BehindTheLongestSequenceTheLastHalfIsReadAnew) {

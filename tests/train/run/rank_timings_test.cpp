@@ -87,6 +87,7 @@ TEST(RoundOfTimings, WhatARankFailsOfIsTold) {
   EXPECT_NE(message.find("[4, 21]"), std::string::npos) << message;
   EXPECT_EQ(message_of<OutOfMemoryError>([] { read_answer(R"({"error": "no memory", "kind": "memory"})", 3); }),
             "rank 3: no memory");
+  EXPECT_EQ(message_of<ConfigError>([] { read_answer(R"({"error": "a key", "kind": "config"})", 2); }), "rank 2: a key");
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
 
 #include "layers/batch_norm.h"
 #include "tests/core/comm/forwarding.h"
@@ -104,31 +105,35 @@ class Noting final : public Forwarding {
   Parameter& first_;
 };
 
-// fc2 has more than the bytes of a message.
-TEST(RankedStep, GradientsAreSentBeforeBackwardComesToEarlierLayers) {
+using Noted = std::map<std::string, bool>;
+
+// Of each step of a network of two layers, through `hidden` features to `out`.
+std::vector<Noted> messages_of(std::int64_t hidden, std::int64_t out, int steps) {
   Sequential model;
-  model.add_child("fc1", std::make_unique<Linear>(LinearConfig{.in = 5, .out = 2000}));
-  model.add_child("fc2", std::make_unique<Linear>(LinearConfig{.in = 2000, .out = 3400}));
+  model.add_child("fc1", std::make_unique<Linear>(LinearConfig{.in = 5, .out = hidden}));
+  model.add_child("fc2", std::make_unique<Linear>(LinearConfig{.in = hidden, .out = out}));
   initialize(model, 1);
   Noting noting(model.child("fc1").parameter("weight"));
   StageTrainer trainer = trainer_of(model, plain_sgd(0.1), noting);
-  trainer.step(share_of(batch_of(0)), 0, 0);
-  EXPECT_FALSE(noting.noted.at("fc2.weight"));
-  EXPECT_TRUE(noting.noted.at("fc2.bias fc1.weight fc1.bias"));
+  std::vector<Noted> all;
+  for (int step = 0; step < steps; ++step) {
+    trainer.step(share_of(batch_of(step)), step, step);
+    all.push_back(std::exchange(noting.noted, {}));
+  }
+  return all;
+}
+
+// fc2 has more than the bytes of a message.
+TEST(RankedStep, GradientsAreSentBeforeBackwardComesToEarlierLayers) {
+  const Noted noted = messages_of(2000, 3400, 1).front();
+  EXPECT_FALSE(noted.at("fc2.weight"));
+  EXPECT_TRUE(noted.at("fc2.bias fc1.weight fc1.bias"));
 }
 
 // fc2 has 1.2 MiB, which is more than the first message takes, and far less than the others do.
-TEST(RankedStep, TheFirstMessageIsSmall) {
-  Sequential model;
-  model.add_child("fc1", std::make_unique<Linear>(LinearConfig{.in = 5, .out = 600}));
-  model.add_child("fc2", std::make_unique<Linear>(LinearConfig{.in = 600, .out = 520}));
-  initialize(model, 1);
-  Noting noting(model.child("fc1").parameter("weight"));
-  StageTrainer trainer = trainer_of(model, plain_sgd(0.1), noting);
-  for (int step = 0; step < 2; ++step) {
-    noting.noted.clear();
-    trainer.step(share_of(batch_of(step)), step, step);
-    EXPECT_EQ(noting.noted, (std::map<std::string, bool>{{"fc2.weight", false}, {"fc2.bias fc1.weight fc1.bias", true}})) << step;
+TEST(RankedStep, TheFirstMessageOfEachStepIsSmall) {
+  for (const Noted& noted : messages_of(600, 520, 2)) {
+    EXPECT_EQ(noted, (Noted{{"fc2.weight", false}, {"fc2.bias fc1.weight fc1.bias", true}}));
   }
 }
 
