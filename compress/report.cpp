@@ -78,9 +78,23 @@ std::string totals_row(const char* label, const Totals& totals) {
   return str("| ", label, " | ", totals.before, " | ", totals.after, " | ", kept(totals), " |\n");
 }
 
+constexpr const char* kNotInDecidingRounds = "not faster in the rounds that decide";
+
+// Empty of what is faster. The rounds that decide are others than those that are told.
+std::string not_faster(const Speed& speed) {
+  if (speed.faster) return "";
+  return speed.ratio.low > kFasterRatio ? kNotInDecidingRounds : "not faster";
+}
+
+// Of a layer that is not faster although the rounds that are told say so.
+std::string in_other_rounds(const LayerReport& layer) {
+  const bool differs = layer.speed && !layer.reason.empty() && not_faster(*layer.speed) == kNotInDecidingRounds;
+  return differs ? ", by the rounds that decide" : "";
+}
+
 std::string ranks_cell(const LayerReport& layer) {
-  if (!layer.ranks) return str("dense: ", layer.reason);
-  return str(to_string(*layer.ranks), layer.reason.empty() ? "" : "; ", layer.reason);
+  if (!layer.ranks) return str("dense: ", layer.reason, in_other_rounds(layer));
+  return str(to_string(*layer.ranks), layer.reason.empty() ? "" : "; ", layer.reason, in_other_rounds(layer));
 }
 
 std::string time_cell(const std::optional<Speed>& speed) {
@@ -189,8 +203,8 @@ std::string pass_markdown(const PassReport& report) {
   text += totals_row("parameters, network", {report.before.parameters, report.after.parameters});
   text += totals_row("MACs, network", {report.before.macs, report.after.macs});
   for (const PhaseSpeed& network : network_speeds(report)) {
-    text += str("\nThe network at ", network.timed_at, ": ", time_cell(network.speed),
-                network.speed.faster ? ".\n" : ", not faster.\n");
+    text += str("\nThe network at ", network.timed_at, ": ", time_cell(network.speed), network.speed.faster ? "" : ", ",
+                not_faster(network.speed), ".\n");
   }
   if (report.latency) text += str("\n", latency_text(*report.latency), ".\n");
   if (report.recalibrated > 0) {
@@ -210,16 +224,17 @@ std::string pass_text(const PassReport& report) {
                                            change(layer.parameters_before, layer.parameters_after),
                                            change(layer.macs_before, layer.macs_after)});
     append_times(cells, layer.speed);
-    cells.push_back(str(layer.decision, layer.reason.empty() ? "" : ": ", layer.reason));
+    cells.push_back(str(layer.decision, layer.reason.empty() ? "" : ": ", layer.reason, in_other_rounds(layer)));
   }
   Cells& network = rows.emplace_back(Cells{"network", "", "", "", change(report.before.parameters, report.after.parameters),
                                            change(report.before.macs, report.after.macs)});
   append_times(network, report.speed);
-  network.push_back(str(count_changed(report.layers), report.speed && !report.speed->faster ? ", not faster" : ""));
+  network.push_back(
+      str(count_changed(report.layers), report.speed && !report.speed->faster ? ", " + not_faster(*report.speed) : ""));
   for (const PhaseSpeed& other : report.other_phases) {
     Cells& cells = rows.emplace_back(Cells{str("in ", other.phase), "", "", "", "", ""});
     append_times(cells, other.speed);
-    cells.push_back(str(other.speed.faster ? "at " : "not faster at ", other.timed_at));
+    cells.push_back(str(not_faster(other.speed), other.speed.faster ? "at " : " at ", other.timed_at));
   }
   const std::string timed = report.timed_at.empty() ? std::string() : "; the network timed at " + report.timed_at;
   const std::string latency = report.latency ? "; " + latency_text(*report.latency) : std::string();
@@ -234,7 +249,7 @@ std::string summary(const PassReport& report) {
   for (const LayerReport& layer : report.layers) {
     const bool dense = layer.stays_dense();
     if (dense || !layer.reason.empty()) {
-      remarks += str("\n  ", layer.path, dense ? " stays dense: " : " is kept: ", layer.reason);
+      remarks += str("\n  ", layer.path, dense ? " stays dense: " : " is kept: ", layer.reason, in_other_rounds(layer));
       if (layer.speed) remarks += str("; alone ", describe(layer.speed->ratio));
     }
     if (dense) continue;
@@ -244,8 +259,8 @@ std::string summary(const PassReport& report) {
   std::string network;
   if (report.latency) network = "; " + latency_text(*report.latency);
   for (const PhaseSpeed& timed : network_speeds(report)) {
-    network += str("; ", describe(timed.speed.ratio), timed.speed.faster ? " as fast" : " as fast, which is not faster,", " at ",
-                   timed.timed_at);
+    const std::string but = timed.speed.faster ? "" : str(", which is ", not_faster(timed.speed), ",");
+    network += str("; ", describe(timed.speed.ratio), " as fast", but, " at ", timed.timed_at);
   }
   if (report.recalibrated > 0) network += str("; batch norms measured anew on ", report.recalibrated, " batches");
   const double kept = macs_before > 0 ? 100.0 * static_cast<double>(macs_after) / static_cast<double>(macs_before) : 100.0;

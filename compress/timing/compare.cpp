@@ -38,7 +38,8 @@ PairedTimes in_turn(const Contender& dense, const Contender& compressed, const T
   return {.dense = std::move(timings.ms[0]),
           .compressed = std::move(timings.ms[1]),
           .sampling = options.sampling,
-          .replayed = timings.replayed};
+          .replayed = timings.replayed,
+          .disturbance = timings.disturbance};
 }
 
 // What comes before each run of a layer: nothing, or a sweep of the caches.
@@ -60,7 +61,7 @@ DenseTimes time_module(Module& module, const TimedWork& work, const TimingOption
   const Untouched state(module);
   const Contender contender{.run = [&] { work.run(module); }, .prepare = preparation(options)};
   Timings timings = time_in_turn({&contender, 1}, turns_of(options));
-  return {.dense = std::move(timings.ms.front()), .replayed = timings.replayed};
+  return {.dense = std::move(timings.ms.front()), .replayed = timings.replayed, .disturbance = timings.disturbance};
 }
 
 // Exchanges the layers of a tree for those that it keeps, again and again. Leaves the tree as it was.

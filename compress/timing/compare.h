@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "compress/timing/clock.h"
 #include "compress/timing/latency.h"
 #include "compress/timing/speed.h"
 
@@ -40,11 +41,13 @@ struct PairedTimes {
   std::vector<double> dense;
   std::vector<double> compressed;
   Sampling sampling;  // in which they were taken
-  bool replayed = false;  // as Timings say
+  bool replayed = false;  // as Timings say, as is the next
+  Disturbance disturbance = {};
 };
 struct DenseTimes {
   std::vector<double> dense;
   bool replayed = false;
+  Disturbance disturbance = {};
 };
 
 // Faster means: of the batches that decide, the lower end of the 95 % confidence interval of the median over batches of their

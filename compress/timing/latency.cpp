@@ -109,6 +109,7 @@ PairedTiming time_networks(std::span<Module* const> networks, const Shape& input
     contenders.push_back({.run = [&work, network] { work.run(*network); }});
   }
   const Timings timings = time_in_turn(contenders, {.device = options.device, .warm_up = kWarmUp, .rounds = repeats});
+  warn_of(timings.disturbance, contenders.size() == 1 ? "the network" : "the networks");
   PairedTiming result;
   result.replayed = timings.replayed;
   for (const std::vector<double>& samples : timings.ms) {

@@ -39,21 +39,24 @@ TimedSide side_of(Module& module, const Shape& input, bool input_gradient, const
           .ms = {}};
 }
 
-void set_times(LayerTiming& row, const DenseTimes& times) {
+void set_times(LayerTiming& row, const DenseTimes& times, Disturbance& disturbance) {
+  disturbance += times.disturbance;
   row.replayed = times.replayed;
   row.dense.ms = summarise(times.dense);
 }
 
-LayerTiming time_one(Module& layer, Module* dense, const Shape& input, bool input_gradient, const TimingOptions& options) {
+LayerTiming time_one(Module& layer, Module* dense, const Shape& input, bool input_gradient, const TimingOptions& options,
+                     Disturbance& disturbance) {
   LayerTiming row;
   row.path = layer.path();
   row.dense = side_of(dense != nullptr ? *dense : layer, input, input_gradient, options);
   if (dense == nullptr) {
-    set_times(row, time_dense(layer, input, input_gradient, options));
+    set_times(row, time_dense(layer, input, input_gradient, options), disturbance);
     return row;
   }
   row.compressed = side_of(layer, input, input_gradient, options);
   const PairedTimes times = time_layer(*dense, layer, input, input_gradient, options);
+  disturbance += times.disturbance;
   row.replayed = times.replayed;
   row.dense.ms = summarise(times.dense);
   row.compressed->ms = summarise(times.compressed);
@@ -63,7 +66,7 @@ LayerTiming time_one(Module& layer, Module* dense, const Shape& input, bool inpu
 
 // Its work is that of its layers.
 LayerTiming time_whole(std::unique_ptr<Module>& root, std::span<Replaced> replaced, std::span<const LayerTiming> layers,
-                       const Shape& input, const TimingOptions& options) {
+                       const Shape& input, const TimingOptions& options, Disturbance& disturbance) {
   LayerTiming row{.path = {}, .dense = {.kind = "network", .ms = {}}, .compressed = {}, .speedup = {}};
   TimedSide compressed = row.dense;
   for (const LayerTiming& layer : layers) {
@@ -74,10 +77,11 @@ LayerTiming time_whole(std::unique_ptr<Module>& root, std::span<Replaced> replac
     compressed.flops += as_it_is.flops;
   }
   if (replaced.empty()) {
-    set_times(row, time_dense(*root, input, /*input_gradient=*/false, options));
+    set_times(row, time_dense(*root, input, /*input_gradient=*/false, options), disturbance);
     return row;
   }
   const PairedTimes times = time_network(root, replaced, input, options);
+  disturbance += times.disturbance;
   row.replayed = times.replayed;
   row.dense.ms = summarise(times.dense);
   compressed.ms = summarise(times.compressed);
@@ -103,14 +107,16 @@ std::vector<LayerTiming> time_layers(std::unique_ptr<Module>& root, std::span<Re
   TimingOptions of_layers = options;
   of_layers.from_memory = layers_from_memory(*root, options);
   std::vector<LayerTiming> rows;
+  Disturbance disturbance;
   bool input_gradient = false;
   for (const LayerCost& cost : trace) {
     const auto twin = std::ranges::find(replaced, cost.path, &Replaced::path);
     Module* const dense = twin == replaced.end() ? nullptr : twin->dense.get();
-    rows.push_back(time_one(find_module(*root, cost.path), dense, cost.input, input_gradient, of_layers));
+    rows.push_back(time_one(find_module(*root, cost.path), dense, cost.input, input_gradient, of_layers, disturbance));
     input_gradient = input_gradient || cost.parameters > 0;
   }
-  rows.push_back(time_whole(root, replaced, rows, input, options));
+  rows.push_back(time_whole(root, replaced, rows, input, options, disturbance));
+  warn_of(disturbance, "the layers");
   for (LayerTiming& row : rows) row.network_share = row.dense.ms.median / rows.back().dense.ms.median;
   return rows;
 }

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <set>
+#include <utility>
 
 #include "core/device/decisions.h"
 #include "core/device/precision.h"
@@ -159,9 +160,11 @@ Veto::Timing Veto::network_timing(std::unique_ptr<Module>& root, std::span<Repla
 
 Speed Veto::timed(const std::string& what, const std::function<PairedTimes()>& time) const {
   if (options_.before_timing) options_.before_timing(what);
-  const Speed speed = speed_of(time());
+  const PairedTimes times = time();
+  disturbed_ = times.disturbance.much();
+  if (disturbed_ && !std::exchange(warned_, true)) warn_of(times.disturbance, what);
   if (options_.after_timing) options_.after_timing();
-  return speed;
+  return speed_of(times);
 }
 
 std::optional<Speed> Veto::keep_speed(const Timing& timing, const std::string& what) const {
@@ -199,8 +202,9 @@ Speed Veto::layer_speed(const std::string& key, const std::function<Speed()>& me
   if (options_.kept_for.empty()) return measure();
   const AnswerCache cache = cache_of(key);
   if (const std::optional<Speed> kept = kept_speed(cache)) return *kept;
+  disturbed_ = false;
   const Speed speed = measure();
-  cache.store(to_text(speed));
+  if (!disturbed_) cache.store(to_text(speed));  // another run asks again
   return speed;
 }
 

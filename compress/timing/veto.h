@@ -86,7 +86,7 @@ struct NetworkVerdict {
 };
 
 // Faster means what speed_of() says. settle() looks at the network anew after each layer that went back, and each look may err:
-// of a network that is never faster, about one look in fifty takes it for faster.
+// of a network that is never faster, at most one look in ninety takes it for faster: with at most one of ten batches below 1.02.
 class Veto {
  public:
   explicit Veto(const VetoOptions& options) : options_(options) {}
@@ -139,6 +139,8 @@ class Veto {
 
   VetoOptions options_;
   mutable DecisionMap aside_;  // what kernels chose in timings for ranks
+  mutable bool disturbed_ = false;  // by other programs, of the last timing
+  mutable bool warned_ = false;  // of the first such
 };
 
 }  // namespace tessera

@@ -14,6 +14,7 @@ thread_local bool recording = false;
 double steady_seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 std::function<double()> host_clock = &steady_seconds;
+std::function<double()> planned_wait;  // empty: the system tells
 
 }  // namespace
 
@@ -33,9 +34,17 @@ std::unique_ptr<DeviceGraph> graph_of(Device device, const std::function<void()>
 
 }  // namespace cpu
 
-HostClock::HostClock(std::function<double()> seconds) { host_clock = std::move(seconds); }
+HostClock::HostClock(std::function<double()> seconds, std::function<double()> waited) {
+  host_clock = std::move(seconds);
+  planned_wait = waited ? std::move(waited) : [] { return 0.0; };
+}
 
-HostClock::~HostClock() { host_clock = &steady_seconds; }
+HostClock::~HostClock() {
+  host_clock = &steady_seconds;
+  planned_wait = {};
+}
+
+std::optional<double> HostClock::waited() { return planned_wait ? std::optional(planned_wait()) : std::nullopt; }
 
 void synchronize(Device device) { TESSERA_BACKEND(device, wait_for, device); }
 

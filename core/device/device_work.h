@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <optional>
 
 #include "core/device/device.h"
 
@@ -15,11 +16,12 @@ void synchronize(Device device);
 double seconds_on(Device device, const std::function<void()>& work);
 
 // While it lives, seconds_on() reads the host's time from `seconds`, on every thread: tests of what follows from times plan
-// these.
+// these. `waited` is what cpu::CoreWait (core/cpu/core_wait.h) tells meanwhile; empty: threads never wait.
 class HostClock {
  public:
-  explicit HostClock(std::function<double()> seconds);
+  explicit HostClock(std::function<double()> seconds, std::function<double()> waited = {});
   ~HostClock();
+  static std::optional<double> waited();  // of the one that lives
   HostClock(const HostClock&) = delete;
   HostClock& operator=(const HostClock&) = delete;
 };

@@ -215,6 +215,27 @@ TEST(PassReport, TellsTheNetworksSpeedInEachPhase) {
       << table;
 }
 
+// Its ratio is of other rounds than its verdict.
+TEST(PassReport, TellsWhereTheRoundsThatDecideFoundItNotFaster) {
+  PassReport report = two_layers();
+  report.speed = kSpeed;
+  report.speed->faster = false;
+  EXPECT_NE(summary(report).find("; 1.53x (1.49-1.58) as fast, which is not faster in the rounds that decide, at batch 32"),
+            std::string::npos)
+      << summary(report);
+  EXPECT_NE(pass_markdown(report).find("1.53x (1.49-1.58), not faster in the rounds that decide.\n"), std::string::npos)
+      << pass_markdown(report);
+  EXPECT_NE(pass_text(report).find("1 of 2 matched layers factored, not faster in the rounds that decide\n"), std::string::npos)
+      << pass_text(report);
+  LayerReport& layer = report.layers.at(0);
+  layer.speed = report.speed;
+  layer.reason = "not faster at batch 32, inference, 2 threads";
+  const std::string told = layer.reason + ", by the rounds that decide";
+  EXPECT_NE(summary(report).find(" is kept: " + told + "; alone 1.53x (1.49-1.58)"), std::string::npos) << summary(report);
+  EXPECT_NE(pass_markdown(report).find("; " + told + " |"), std::string::npos) << pass_markdown(report);
+  EXPECT_NE(pass_text(report).find(": " + told + '\n'), std::string::npos) << pass_text(report);
+}
+
 TEST(PassReport, ComesBackFromItsFields) {
   const PassReport report = three_phases();
   const PassReport again = read<PassReport>(parse_json(to_json(write(report)), "test"));

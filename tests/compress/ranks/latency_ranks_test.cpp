@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
 #include <filesystem>
 #include <functional>
@@ -13,6 +14,7 @@
 #include "compress/factorise.h"
 #include "compress/pass_runner.h"
 #include "compress/report.h"
+#include "core/device/device_work.h"
 #include "core/io/vfs.h"
 #include "core/support/error.h"
 #include "layers/conv2d.h"
@@ -205,9 +207,13 @@ TEST_F(LatencyRanksTest, WhatOthersLeaveOutIsTimedHere) {
   EXPECT_EQ(timed_here, 3U) << "one by the callback, two that were left out";
 }
 
-// A machine's times outlive a command; a damaged entry is measured again.
+double steady_seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
+
+// A machine's times outlive a command; a damaged entry is measured again, and one of a machine that is busy.
 TEST_F(LatencyRanksTest, TimesAreKeptBetweenCommands) {
   const TemporaryFolder cache;
+  double waited = 0, per_reading = 1;
+  const HostClock host(steady_seconds, [&] { return waited += per_reading; });
   const VariableScope environment("TESSERA_CACHE", cache.path().string());
   const auto timings_of_layers = [&](const std::string& kept_for) {
     std::size_t count = 0;
@@ -222,6 +228,9 @@ TEST_F(LatencyRanksTest, TimesAreKeptBetweenCommands) {
   };
   const std::size_t first = timings_of_layers("this machine");
   EXPECT_GT(first, 10u);
+  EXPECT_EQ(timings_of_layers("this machine"), first) << "none was quiet";
+  per_reading = 0;
+  EXPECT_EQ(timings_of_layers("this machine"), first);
   EXPECT_EQ(timings_of_layers("this machine"), 0u);
   EXPECT_EQ(timings_of_layers("another machine"), first);
   EXPECT_EQ(timings_of_layers(""), first) << "nothing is kept for a machine without a name";

@@ -2,14 +2,19 @@
 
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
+#include <string_view>
+#include <utility>
 
 #include "core/device/device_work.h"
+#include "tests/support/scopes.h"
 
 namespace tessera {
 namespace {
 
 TEST(Clock, PreparesEachRunOutsideTheClockAndTakesTheRoundsInAnyOrder) {
+  const HostClock clock([] { return 0.0; });
   std::string order;
   const Contender contenders[]{{.run = [&] { order += 'a'; }, .prepare = [&] { order += '<'; }}, {.run = [&] { order += 'b'; }}};
   const Timings timings = time_in_turn(contenders, {.warm_up = 1, .rounds = 24});
@@ -72,6 +77,88 @@ TEST(Clock, WorkOfNoTimeEndsBetweenBatches) {
   const Contender contender{.run = [&] { ++runs; }};
   time_in_turn({&contender, 1}, {.rounds = 1, .batches = 3});
   EXPECT_EQ(runs, 5);
+}
+
+// Work of 2 ms, 16 ms in the runs in which another program has the cores, whose threads wait for 4 of these.
+class SharedCores {
+ public:
+  // `disturbed`: by the number of the run, from 0 on.
+  explicit SharedCores(std::function<bool(int run)> disturbed) : disturbed_(std::move(disturbed)) {}
+  void run() {
+    const bool waits = disturbed_(runs_++);
+    now_ += waits ? 16e-3 : 2e-3;
+    waited_ += waits ? 4e-3 : 5e-5;
+  }
+  int runs() const { return runs_; }
+
+ private:
+  std::function<bool(int)> disturbed_;
+  int runs_ = 0;
+  double now_ = 0, waited_ = 0;
+  HostClock clock_{[this] { return now_; }, [this] { return waited_; }};
+};
+
+TEST(Clock, ReadsRoundsAgainInWhichThreadsWaitedForACore) {
+  SharedCores cores([](int run) { return run == 3 || run == 4 || run == 7; });
+  const Contender contender{.run = [&] { cores.run(); }};
+  const Timings timings = time_in_turn({&contender, 1}, {.warm_up = 1, .rounds = 8});
+  EXPECT_EQ(cores.runs(), 1 + 8 + 3);
+  EXPECT_EQ(timings.disturbance.rounds, 0);
+  ASSERT_EQ(timings.ms.at(0).size(), 8u);
+  for (const double ms : timings.ms[0]) EXPECT_NEAR(ms, 2, 1e-9);
+}
+
+TEST(Clock, WarnsWhereThereAreTooFewQuietRounds) {
+  SharedCores cores([](int) { return true; });
+  const Contender contender{.run = [&] { cores.run(); }};
+  std::string warnings;
+  const testing::LogSinkScope sink([&](LogLevel, std::string_view message) { warnings += message; });
+  const Timings timings = time_in_turn({&contender, 1}, {.rounds = 8});
+  EXPECT_EQ(cores.runs(), 8 + 2) << "two again, of which none was quiet";
+  EXPECT_EQ(timings.disturbance.rounds, 8);
+  EXPECT_EQ(timings.ms.at(0).size(), 8u);
+  warn_of(timings.disturbance, "fc");
+  EXPECT_TRUE(warnings.starts_with("timing fc: threads waited for a core in 8 of 8 rounds, ")) << warnings;
+}
+
+TEST(Clock, AFewDisturbedRoundsAreNotWarnedAbout) {
+  SharedCores cores([](int run) { return run >= 14; });  // the last round, however often it is read
+  const Contender contenders[]{{.run = [&] { cores.run(); }}, {.run = [&] { cores.run(); }}};
+  std::string warnings;
+  const testing::LogSinkScope sink([&](LogLevel, std::string_view message) { warnings += message; });
+  const Timings timings = time_in_turn(contenders, {.rounds = 8});
+  EXPECT_EQ(timings.disturbance.rounds, 1);
+  warn_of(timings.disturbance, "fc");
+  EXPECT_EQ(warnings, "");
+}
+
+// Waiting counts where it is long beside the reading that it fell into, also where other sides take longer.
+TEST(Clock, AShortSideIsReadAgainForAWaitThatALongOneWouldHide) {
+  double now = 0, waited = 0;
+  const HostClock clock([&] { return now; }, [&] { return waited; });
+  int runs = 0;
+  const auto run = [&](double seconds, double wait) {
+    now += seconds + wait;
+    waited += wait;
+  };
+  const Contender contenders[]{{.run = [&] { run(20e-3, 0.5e-3); }}, {.run = [&] { run(1e-3, runs++ == 2 ? 0.5e-3 : 0); }}};
+  const Timings timings = time_in_turn(contenders, {.rounds = 8});
+  EXPECT_EQ(runs, 8 + 1);
+  for (const double ms : timings.ms.at(1)) EXPECT_NEAR(ms, 1, 1e-9);
+}
+
+TEST(Clock, WaitsWhileSomethingIsPreparedDoNotCount) {
+  double now = 0, waited = 0;
+  const HostClock clock([&] { return now; }, [&] { return waited; });
+  int runs = 0;
+  const Contender contender{.run =
+                                [&] {
+                                  ++runs;
+                                  now += 1e-3;
+                                },
+                            .prepare = [&] { waited += 1; }};
+  EXPECT_EQ(time_in_turn({&contender, 1}, {.rounds = 8}).disturbance.rounds, 0);
+  EXPECT_EQ(runs, 8);
 }
 
 // What a device of constant speed tells, and how often it is asked.
