@@ -340,6 +340,7 @@ def reproduced(root, table):
 # What is written: for each page the blocks between its markers.
 PAGES = {"README.md": {"admm_resnet8": lambda root: reproduced(root, "admm_resnet8"),
                        "sparse_resnet8": lambda root: reproduced(root, "sparse_resnet8"),
+                       "gpt_shakespeare": lambda root: reproduced(root, "gpt_shakespeare"),
                        "accuracy": accuracy, "benchmarks": least_rows},
          "docs/benchmarks.md": {"benchmarks": tables}}
 

@@ -11,7 +11,7 @@ BEGIN = "<!-- benchmarks: begin, written by scripts/benchmark_tables.py -->"
 END = "<!-- benchmarks: end -->"
 ACCURACY = "<!-- accuracy: begin, written by scripts/benchmark_tables.py -->\n"
 ACCURACY_END = "<!-- accuracy: end -->\n"
-REPRODUCED = ("admm_resnet8", "sparse_resnet8")
+REPRODUCED = ("admm_resnet8", "sparse_resnet8", "gpt_shakespeare")
 
 
 def reproduced(table, text=""):

@@ -171,9 +171,9 @@ std::string published_table(const TableView& view) {
   return text;
 }
 
-std::string seeds_text(const TableFile& file) {
+std::string listed(const auto& values) {
   std::string text;
-  for (const std::int64_t seed : file.seeds) text += str(text.empty() ? "" : ", ", seed);
+  for (const auto& value : values) text += str(text.empty() ? "" : ", ", value);
   return text;
 }
 
@@ -196,7 +196,7 @@ std::string others_choices(const TableFile& file) {
 std::string notes(const TableView& view) {
   const TableFile& file = view.file;
   std::string text = str(capitalised(view.metric->key), " is of the test split, from the last checkpoint: mean ",
-                         file.seeds.size() < kRunsForDeviation ? "" : "± standard deviation ", "over seeds ", seeds_text(file),
+                         file.seeds.size() < kRunsForDeviation ? "" : "± standard deviation ", "over seeds ", listed(file.seeds),
                          ". Differences are taken seed by seed; the interval is Student's.");
   if (file.tune) {
     const std::string others = others_choices(file);
@@ -214,6 +214,7 @@ std::string notes(const TableView& view) {
   }
   if (has_verdicts(view))
     text += " Layers compressed are those that the last pass left so, of those that it matched, in the first seed's run.";
+  if (!view.commits.empty()) text += str(" Measured at ", listed(view.commits), '.');
   if (view.cells < view.wanted) text += str("\n\n", view.cells, " of ", view.wanted, " cells have a result.");
   return text + '\n';
 }
@@ -382,6 +383,9 @@ Value to_value(const TableView& view, const std::string& command) {
   value.set("cells", static_cast<std::int64_t>(view.cells));
   value.set("wanted", static_cast<std::int64_t>(view.wanted));
   value.set("timed_on", view.timed_on);
+  Value commits = Value::list();
+  for (const std::string& commit : view.commits) commits.as_list().emplace_back(commit);
+  value.set("commits", std::move(commits));
   if (view.file.tune) value.set("tune", write(*view.file.tune));
   Value rows = Value::list();
   for (const ArmRow& row : view.rows)

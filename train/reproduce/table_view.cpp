@@ -63,6 +63,10 @@ std::optional<ArmTime> time_of(const ArmRow& row, const ArmTimes& times) {
   return time;
 }
 
+void add_commit(TableView& view, const std::string& commit) {
+  if (!commit.empty() && std::ranges::find(view.commits, commit) == view.commits.end()) view.commits.push_back(commit);
+}
+
 void add_times(TableView& view, const ResultsFile& results) {
   const std::vector<TimedBatch> timed = view.file.timed();
   for (ArmRow& row : view.rows) row.times.resize(timed.size());
@@ -70,6 +74,7 @@ void add_times(TableView& view, const ResultsFile& results) {
     for (std::size_t i = 0; i < timed.size(); ++i) {
       const ArmTimes* const times = results.find_times(group.key, view.rows[group.rows.front()].arm, timed[i]);
       if (times == nullptr) continue;
+      add_commit(view, times->commit);
       for (const std::size_t row : group.rows) {
         std::optional<ArmTime>& time = view.rows[row].times[i];
         if (!time || !time->speedup) time = time_of(view.rows[row], *times);
@@ -138,6 +143,7 @@ TableView view_of(const TableFile& table, std::span<const ArmChoice> arms, const
     row.input = arm.input();
     row.against = table.compared_with(*arm.arm);
     view.cells += row.cells.size() + row.failures.size();
+    for (const CellResult& cell : row.cells) add_commit(view, cell.commit);
     if (!row.cells.empty() || !row.failures.empty()) view.rows.push_back(std::move(row));
   }
   view.metric = &metric_of_rows(view.rows);

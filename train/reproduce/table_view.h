@@ -70,6 +70,7 @@ struct TableView {
   std::size_t cells = 0;  // with a result, of
   std::size_t wanted = 0;  // that the table shows
   std::string timed_on{};  // empty before the networks were timed
+  std::vector<std::string> commits{};  // of the programs that these results come from, each once
 };
 
 TableView view_of(const TableFile& table, std::span<const ArmChoice> arms, const ResultsFile& results);

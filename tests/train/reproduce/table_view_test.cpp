@@ -69,6 +69,7 @@ class Views : public ::testing::Test {
     times.networks = timed_groups(view().rows).front().key;
     times.batch = batch;
     times.phase = name_of(phase);
+    times.commit = "abc3";
     times.processor = "a processor";
     times.threads = 2;
     times.arms = {{"base", {4 * scale, 3 * scale, 5 * scale}, Summary{1, 1, 1}},
@@ -191,6 +192,21 @@ TEST_F(Views, TrainingTimesStandBehindThoseOfInference) {
   EXPECT_NE(page.find("| - | - | - | - | 20.00 (10.00-30.00) | 2.00 (1.50-2.50) |"), std::string::npos) << page;
   EXPECT_NE(to_csv(view()).find(",training,8,20,10,30,2,1.5,2.5"), std::string::npos) << to_csv(view());
   EXPECT_NE(to_svg(view()).find("training, seconds"), std::string::npos) << "no inference was timed";
+}
+
+TEST_F(Views, NamesTheCommitsThatItsResultsComeFrom) {
+  for (const std::int64_t seed : {1, 2, 3}) {
+    CellResult result = cell("base", seed, 0.5, 0.2);
+    result.commit = seed < 3 ? "abc1" : "abc2";
+    results_.append(result);
+  }
+  results_.append(cell("base", 1, 0.4, 0.1, 0.4));
+  EXPECT_EQ(view().commits, (std::vector<std::string>{"abc1", "abc2"}));
+  append_times(8, Phase::inference, 1);
+  EXPECT_EQ(view().commits, (std::vector<std::string>{"abc1", "abc2", "abc3"}));
+  const std::string page = to_markdown(view(), "t.yaml", "t.svg");
+  EXPECT_NE(page.find(" Measured at abc1, abc2, abc3."), std::string::npos) << page;
+  EXPECT_EQ(to_json(to_value(view(), "t.yaml").at("commits")), R"(["abc1","abc2","abc3"])");
 }
 
 TEST_F(Views, TimesOfDecodeStandBetweenThem) {
