@@ -41,6 +41,11 @@ struct Conv2dGeometry {
   bool is_pointwise() const {
     return kh == 1 && kw == 1 && options.stride == Extent{1, 1} && options.padding == Extent{0, 0} && options.groups == 1;
   }
+  // One whose windows lie side by side and cover the images is a matrix product over windows.
+  bool is_of_patches() const {
+    return kh * kw > 1 && options.stride == Extent{kh, kw} && options.padding == Extent{0, 0} &&
+           options.dilation == Extent{1, 1} && options.groups == 1 && h % kh == 0 && w % kw == 0;
+  }
 
   // Calls tap(ky, kx, offset of x[image, iy, ix, 0]) for the taps of output (oy, ox) that fall inside the image.
   template <class Tap>

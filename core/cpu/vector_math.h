@@ -3,40 +3,13 @@
 
 #include <immintrin.h>
 
-#include <bit>
-
 #include "core/cpu/vectors.h"
 
 namespace tessera::cpu {
 namespace {
 
-// exp(x): 2^n exp(f) with |f| <= log(2) / 2, by the series of exp. 0 where that is less than the least normal number; no more than
-// exp(88.7) above.
-template <int W>
-[[gnu::always_inline]] inline Vec<W> exp_of(Vec<W> x) {
-  constexpr float kLeast = -87.3F, kMost = 88.7F, kToInteger = 0x1.8p23F;  // to which a sum is rounded, in the lowest bits
-  const IntVec<W> vanishes = x < kLeast;
-  x = x > kMost ? Vec<W>{} + kMost : x;
-  const Vec<W> shifted = x * 1.44269504F + kToInteger;
-  const Vec<W> n = shifted - kToInteger;
-  const Vec<W> f = x - n * 0.693145752F - n * 1.42860677e-6F;  // log(2) in two parts, of which the first times n is exact
-  Vec<W> p = f * (1.0F / 5040) + 1.0F / 720;
-  p = p * f + 1.0F / 120;
-  p = p * f + 1.0F / 24;
-  p = p * f + 1.0F / 6;
-  p = p * f + 0.5F;
-  p = p * f + 1.0F;
-  p = p * f + 1.0F;
-  IntVec<W> bits;
-  std::memcpy(&bits, &shifted, sizeof bits);
-  bits = (bits - (std::bit_cast<std::int32_t>(kToInteger) - 127)) << 23;
-  Vec<W> power;
-  std::memcpy(&power, &bits, sizeof power);
-  return vanishes ? Vec<W>{} : p * power;
-}
-
-// exp(x) of what is not above 0, in half the instructions: 2^n 2^f with n + f = x log2(e), |f| <= 1/2, and 2^f by a polynomial
-// fitted for the least relative error, 9e-8. Rounded, the error is 2e-7 and |x| 8e-8 of the result; 0 where that is less than the
+// exp(x) of what is not above 0 but for rounding: 2^n 2^f with n + f = x log2(e), |f| <= 1/2, and 2^f by a polynomial fitted for the
+// least relative error, 9e-8. Rounded, the error is 2e-7 and |x| 8e-8 of the result; 0 where that is less than the
 // least normal number.
 template <int W>
 [[gnu::always_inline]] inline Vec<W> exp_below(Vec<W> x) {

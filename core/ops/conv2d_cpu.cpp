@@ -26,7 +26,16 @@ constexpr std::size_t kWeight = 1;  // among a primitive's operands
 thread_local std::map<std::string, std::size_t> runs;
 
 Tensor as_pixels(const Tensor& x) { return x.reshape({x.dim(0) * x.dim(1) * x.dim(2), x.dim(3)}); }
-Tensor as_matrix(const Tensor& weight) { return weight.reshape({weight.dim(0), weight.dim(3)}); }
+Tensor as_matrix(const Tensor& weight) { return weight.reshape({weight.dim(0), weight.numel() / weight.dim(0)}); }
+
+// Images [n, h, w, in] as [n, oh, ow, kh, kw in] without copying, of a geometry of patches.
+Tensor as_windows(const Tensor& x, const Conv2dGeometry& g) {
+  return x.reshape({g.n, g.oh, g.kh, g.ow, g.kw * g.in}).permute({0, 1, 3, 2, 4});
+}
+Shape rows_of_windows(const Conv2dGeometry& g) { return {g.n * g.oh * g.ow, g.kh * g.kw * g.in}; }
+Tensor copied_windows(const Tensor& x, const Conv2dGeometry& g) {
+  return as_windows(x, g).contiguous().reshape(rows_of_windows(g));
+}
 
 void execute(onednn::Primitive& primitive, const Tensor& x, const Tensor& weight, const Tensor& y, const Tensor& bias) {
   if (bias.defined()) {
@@ -121,6 +130,9 @@ void forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Te
     if (plan.method == Method::gemm) {
       return linear_forward(as_pixels(x), as_matrix(weight), bias, as_pixels(y), relu);
     }
+    if (plan.method == Method::patches) {
+      return linear_forward(copied_windows(x, g), as_matrix(weight), bias, as_pixels(y), relu);
+    }
     if (plan.method == Method::f32) {
       in_f32([&](const Tensor& from, const Tensor& to) { conv2d_forward(from, weight, bias, to, options); }, y, x);
     } else {
@@ -153,6 +165,11 @@ void conv2d_backward_input(const Tensor& grad_y, const Tensor& weight, const Ten
   const auto run = [&](const Conv2dPlan& plan) {
     switch (plan.method) {
       case Method::gemm: return linear_backward_input(as_pixels(grad_y), as_matrix(weight), as_pixels(grad_x));
+      case Method::patches: {
+        const Tensor windows = Tensor::empty(rows_of_windows(g));
+        linear_backward_input(as_pixels(grad_y), as_matrix(weight), windows);
+        return as_windows(grad_x, g).copy_from(windows.reshape({g.n, g.oh, g.ow, g.kh, g.kw * g.in}));
+      }
       case Method::depthwise:
         return depthwise::backward_input(depthwise::kernels(), g, grad_y, depthwise::input_grad_filters(g, weight), grad_x);
       case Method::onednn: return execute(*plan.primitive, grad_x, weight, grad_y, Tensor());
@@ -183,6 +200,8 @@ void conv2d_backward_weight(const Tensor& x, const Tensor& grad_y, const Tensor&
   const auto run = [&](const Conv2dPlan& plan) {
     switch (plan.method) {
       case Method::gemm: return linear_backward_weight(as_pixels(x), as_pixels(grad_y), as_matrix(grad_weight), grad_bias);
+      case Method::patches:
+        return linear_backward_weight(copied_windows(x, g), as_pixels(grad_y), as_matrix(grad_weight), grad_bias);
       case Method::onednn: return execute(*plan.primitive, x, grad_weight, grad_y, grad_bias);
       case Method::depthwise:
         depthwise::backward_weight(depthwise::kernels(), g, x, grad_y, grad_weight);

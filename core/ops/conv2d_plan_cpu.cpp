@@ -164,6 +164,8 @@ std::string decision_key(Conv2dPass pass, const Conv2dGeometry& g, DType dtype, 
 
 using Method = Conv2dPlan::Method;
 
+constexpr std::int64_t kFewChannels = 16;  // of the widest vector
+
 // With a constant weight its transform is done once; oneDNN does it from OIHW only.
 Conv2dPlan onednn_winograd(Conv2dPass pass, const Conv2dGeometry& g, const Conv2dForm& form) {
   Layouts layouts = describe(g, DType::f32, form.bias);
@@ -201,6 +203,9 @@ std::vector<Conv2dPlan> candidates_for(Conv2dPass pass, const Conv2dGeometry& g,
   };
   const bool choose = decisions_active() && g.flops() >= kLeastFlopsToMeasure;
   if (g.is_pointwise()) all.push_back({Method::gemm, "gemm", nullptr});
+  const bool of_patches = dtype == DType::f32 && g.is_of_patches();
+  const auto offer_patches = [&] { all.push_back({Method::patches, kPatchesConv2d, nullptr}); };
+  if (of_patches && g.in < kFewChannels) offer_patches();
   if (dtype == DType::f32 && depthwise::suits(g)) all.push_back(with_filters(Method::depthwise, "depthwise"));
   const bool splits = dtype == DType::bf16 && pass == Conv2dPass::backward_weight;
   if (splits && (choose || all.empty())) offer(split(g, dtype, form));
@@ -216,6 +221,7 @@ std::vector<Conv2dPlan> candidates_for(Conv2dPass pass, const Conv2dGeometry& g,
                            dnnl::prop_kind::forward_training)});
     }
   }
+  if (choose && of_patches && g.in >= kFewChannels) offer_patches();
   if (!choose || !winograd::suits(g)) return all;
   if (dtype == DType::f32) offer(onednn_winograd(pass, g, form));
   const bool offered = dtype == DType::f32 || !all.empty();  // bf16 that the library has no convolution of is widened

@@ -25,9 +25,9 @@ struct Conv2dForm {
 };
 
 struct Conv2dPlan {
-  enum class Method { gemm, depthwise, onednn, winograd, split, reference, f32 };
+  enum class Method { gemm, patches, depthwise, onednn, winograd, split, reference, f32 };
   Method method;
-  std::string algorithm;  // gemm, depthwise, winograd_nhwc, reference, f32; of oneDNN: nhwc, blocked, winograd, split
+  std::string algorithm;  // gemm, patches, depthwise, winograd_nhwc, reference, f32; of oneDNN: nhwc, blocked, winograd, split
   // Shared with what a ConstantWeights scope keeps for it.
   std::shared_ptr<onednn::Primitive> primitive;  // operands: x, weight, y and, where there is one, bias
   // Of winograd and depthwise: whom their filters, laid out for them, are kept for.
@@ -39,8 +39,9 @@ struct Conv2dPlan {
 // The only place that decides; `dtype` is that of the images. Under a DecisionScope the algorithms of oneDNN that take the shape
 // are candidates: direct from NHWC, direct in blocked layout, and for 3x3 with stride 1 Winograd in blocked layout (Lavin & Gray
 // 2016), reorders included, besides our Winograd from NHWC (core/cpu/winograd); otherwise direct from NHWC. Before them all come
-// for 1x1 over every pixel the matrix product over pixels, and for depthwise convolutions of f32 our kernels
-// (core/cpu/depthwise). Of the two Winograds bf16 has ours, which multiplies in
+// for 1x1 over every pixel the matrix product over pixels, for depthwise convolutions of f32 our kernels (core/cpu/depthwise),
+// and for windows side by side over f32 images of few channels, which fill no vector, the product over copied windows; of more
+// channels it is a candidate behind them. Of the two Winograds bf16 has ours, which multiplies in
 // f32. The weight gradient of bf16 is the sum of those of parts of the images, one for each thread (split), first choice with or
 // without a scope. And where the library has no convolution at all, that of f32 runs on widened operands. `run` executes a plan
 // on the caller's operands, for timing.

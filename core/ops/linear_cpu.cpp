@@ -24,6 +24,8 @@ struct Sizes {
   DType dtype;
 };
 
+Sizes sizes_of(const Tensor& x, const Tensor& y) { return {x.dim(0), x.dim(1), y.dim(1), x.dtype()}; }
+
 std::vector<std::int64_t> key_of(const Sizes& s) { return {s.rows, s.in, s.out, static_cast<std::int64_t>(s.dtype)}; }
 
 Desc row_major(std::int64_t rows, std::int64_t columns, DType dtype = DType::f32) {
@@ -33,6 +35,7 @@ Desc row_major(std::int64_t rows, std::int64_t columns, DType dtype = DType::f32
 // What tells forwards of one size apart.
 struct Form {
   bool bias, relu, constant_weight;
+  bool inner_product;  // else a matmul
 };
 
 constexpr std::size_t kWeight = 1;  // among a forward's operands
@@ -50,11 +53,11 @@ dnnl::primitive_attr attributes_of(const Form& f) { return f.relu ? onednn::relu
 
 // Inner product with plain layouts: it reads the weights where they lie, while a matmul packs them, which for a single row costs
 // as much as the product.
-std::unique_ptr<onednn::Primitive> build_row_forward(const Sizes& s, const Form& f) {
-  const Desc x = row_major(1, s.in, s.dtype);
+std::unique_ptr<onednn::Primitive> build_inner_product(const Sizes& s, const Form& f) {
+  const Desc x = row_major(s.rows, s.in, s.dtype);
   const Desc factor = row_major(s.out, s.in, s.dtype);
   const Desc bias = f.bias ? onednn::strided({s.out}, {1}) : Desc();
-  const Desc y = row_major(1, s.out, s.dtype);
+  const Desc y = row_major(s.rows, s.out, s.dtype);
   return onednn::build_or_null([&] {
     using Forward = dnnl::inner_product_forward;
     const Forward::primitive_desc chosen(Forward::desc(dnnl::prop_kind::forward_inference, x, factor, bias, y), attributes_of(f),
@@ -65,7 +68,7 @@ std::unique_ptr<onednn::Primitive> build_row_forward(const Sizes& s, const Form&
 
 // A weight that is kept is packed once, in the layout that the product wants.
 std::unique_ptr<onednn::Primitive> build_forward(const Sizes& s, const Form& f) {
-  if (s.rows == 1) return build_row_forward(s, f);
+  if (f.inner_product) return build_inner_product(s, f);
   const Desc x = row_major(s.rows, s.in, s.dtype);
   const Desc weight = onednn::strided({s.in, s.out}, {1, s.in});
   const Desc factor =
@@ -101,14 +104,14 @@ std::unique_ptr<onednn::Primitive> build_backward_weight(const Sizes& s, bool wi
 Tensor batch_of_one(const Tensor& x) { return x.reshape({1, x.dim(0), x.dim(1)}); }
 
 // The weight is packed and rounded once per ConstantWeights scope where there is one.
-bool forward_onednn(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, bool relu) {
+bool forward_onednn(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, bool relu, bool inner_product) {
   thread_local onednn::PlanCache<onednn::Primitive> cache;
   ConstantWeights* const constant = ConstantWeights::current();
-  const Sizes sizes{x.dim(0), x.dim(1), y.dim(1), x.dtype()};
-  const Form form{bias.defined(), relu, constant != nullptr};
+  const Sizes sizes = sizes_of(x, y);
+  const Form form{bias.defined(), relu, constant != nullptr, inner_product || sizes.rows == 1};
   const OneThread threads(sizes.rows == 1 && 2.0 * static_cast<double>(sizes.in * sizes.out) < kLeastFlopsForThreads);
   std::vector<std::int64_t> key = key_of(sizes);
-  key.insert(key.end(), {form.bias, form.relu, form.constant_weight});
+  key.insert(key.end(), {form.bias, form.relu, form.constant_weight, form.inner_product});
   const auto plan = cache.get(std::move(key), [&] { return build_forward(sizes, form); });
   if (!plan) return false;
   const auto packed =
@@ -122,7 +125,7 @@ bool forward_onednn(const Tensor& x, const Tensor& weight, const Tensor& bias, c
 bool backward_weight_onednn(const Tensor& x, const Tensor& grad_y, const Tensor& grad_weight, const Tensor& grad_bias) {
   thread_local onednn::PlanCache<onednn::Primitive> cache;
   const bool with_bias = grad_bias.defined();
-  const Sizes sizes{x.dim(0), x.dim(1), grad_y.dim(1), x.dtype()};
+  const Sizes sizes = sizes_of(x, grad_y);
   std::vector<std::int64_t> key = key_of(sizes);
   key.push_back(with_bias);
   const auto plan = cache.get(std::move(key), [&] { return build_backward_weight(sizes, with_bias); });
@@ -135,10 +138,11 @@ bool backward_weight_onednn(const Tensor& x, const Tensor& grad_y, const Tensor&
   return true;
 }
 
-void forward_in_library(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, bool relu) {
+void forward_in_library(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, bool relu,
+                        bool inner_product = false) {
   const bool in_library =
       y.dtype() != DType::f64 && x.dim(1) != 0 && (bias.defined() || relu || ConstantWeights::current() != nullptr);
-  if (in_library && forward_onednn(x, weight, bias, y, relu)) return;
+  if (in_library && forward_onednn(x, weight, bias, y, relu, inner_product)) return;
   if (in_library && y.dtype() == DType::bf16) {
     return in_f32([&](const Tensor& from, const Tensor& to) { forward_in_library(from, weight, bias, to, relu); }, y, x);
   }
@@ -165,21 +169,38 @@ void forward_transposed(const Tensor& x, const Tensor& weight, const Tensor& y) 
   matmul(batch_of_one(x), batch_of_one(transposed), batch_of_one(y), {});
 }
 
-// Of a weight that is kept, without anything behind the product: sgemm knows neither bias nor rectifier.
-bool takes_transposed(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, bool relu) {
-  if (ConstantWeights::current() == nullptr || bias.defined() || relu || !decisions_active()) return false;
-  const Sizes s{x.dim(0), x.dim(1), y.dim(1), x.dtype()};
+using Choices = onednn::PlanCache<bool>;
+
+// Whether the second of two ways to compute in f32 is the faster, by the clock; without one, and of small products, the first is
+// taken. `ways(i)` computes in the i-th.
+template <class Ways>
+bool takes_second(Choices& known, const std::string& op, const Sizes& s, const std::vector<std::string>& names,
+                  const Ways& ways) {
   const double flops = 2.0 * static_cast<double>(s.rows * s.in) * static_cast<double>(s.out);
-  if (y.dtype() != DType::f32 || s.dtype != DType::f32 || flops < kLeastFlopsToMeasure) return false;
-  thread_local onednn::PlanCache<bool> cache;
-  return *cache.get({s.rows, s.in, s.out, static_cast<std::int64_t>(decision_epoch())}, [&] {
-    const std::vector<std::string> names{"packed", "transposed"};
-    const auto seconds = [&](std::size_t i) {
-      return seconds_of(i, [&] { i == 0 ? forward_in_library(x, weight, bias, y, relu) : forward_transposed(x, weight, y); });
-    };
-    const std::string name = str("linear.constant rows", s.rows, " in", s.in, " out", s.out, " threads", onednn::threads_now());
+  if (!decisions_active() || s.dtype != DType::f32 || flops < kLeastFlopsToMeasure) return false;
+  return *known.get({s.rows, s.in, s.out, static_cast<std::int64_t>(decision_epoch())}, [&] {
+    const auto seconds = [&](std::size_t i) { return seconds_of(i, [&] { ways(i); }); };
+    const std::string name = str(op, " rows", s.rows, " in", s.in, " out", s.out, " threads", onednn::threads_now());
     return std::make_unique<bool>(decide(name, names, seconds) == 1);
   });
+}
+
+// Of a weight that is kept, without anything behind the product: sgemm knows neither bias nor rectifier.
+bool takes_transposed(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, bool relu) {
+  if (ConstantWeights::current() == nullptr || bias.defined() || relu) return false;
+  thread_local Choices known;
+  return takes_second(known, "linear.constant", sizes_of(x, y), {"packed", "transposed"}, [&](std::size_t i) {
+    i == 0 ? forward_in_library(x, weight, bias, y, relu) : forward_transposed(x, weight, y);
+  });
+}
+
+// Of a weight that changes, with a bias or rectifier inside the product.
+bool takes_inner_product(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, bool relu) {
+  if (ConstantWeights::current() != nullptr || (!bias.defined() && !relu)) return false;
+  thread_local std::array<Choices, 4> known;
+  const std::string op = str("linear.forward", bias.defined() ? " bias" : "", relu ? " relu" : "");
+  return takes_second(known[(bias.defined() ? 1U : 0U) + (relu ? 2U : 0U)], op, sizes_of(x, y), {"matmul", "inner_product"},
+                      [&](std::size_t i) { forward_in_library(x, weight, bias, y, relu, i == 1); });
 }
 
 // A single row waits for memory, not for multiplications, so that a far smaller product than kLeastFlopsToMeasure is worth a
@@ -238,6 +259,26 @@ RowWay row_way(const Tensor& x, const Tensor& weight, const Tensor& bias, const 
   });
 }
 
+// A product of matrices, and the sums of grad_y's columns.
+void backward_weight_by_products(const Tensor& x, const Tensor& grad_y, const Tensor& grad_weight, const Tensor& grad_bias) {
+  matmul(batch_of_one(grad_y), batch_of_one(x), batch_of_one(grad_weight), {.transpose_a = true});
+  if (!grad_bias.defined()) return;
+  dispatch_real(x.dtype(), "linear",
+                [&]<class T>() { reference::column_sums(grad_y.dim(0), grad_y.dim(1), grad_y.data<T>(), grad_bias.data<T>()); });
+}
+
+// In place of the library's gradient of an inner product, which takes the bias along.
+bool takes_products(const Tensor& x, const Tensor& grad_y, const Tensor& grad_weight, const Tensor& grad_bias) {
+  thread_local std::array<Choices, 2> known;
+  const std::string op = str("linear.backward_weight", grad_bias.defined() ? " bias" : "");
+  return takes_second(known[grad_bias.defined() ? 1 : 0], op, sizes_of(x, grad_y), {"inner_product", "products"},
+                      [&](std::size_t i) {
+                        if (i == 1 || !backward_weight_onednn(x, grad_y, grad_weight, grad_bias)) {
+                          backward_weight_by_products(x, grad_y, grad_weight, grad_bias);
+                        }
+                      });
+}
+
 }  // namespace
 
 void linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, bool relu) {
@@ -247,7 +288,7 @@ void linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, c
   } else if (takes_transposed(x, weight, bias, y, relu)) {
     forward_transposed(x, weight, y);
   } else {
-    forward_in_library(x, weight, bias, y, relu);
+    forward_in_library(x, weight, bias, y, relu, takes_inner_product(x, weight, bias, y, relu));
   }
 }
 
@@ -257,14 +298,12 @@ void linear_backward_input(const Tensor& grad_y, const Tensor& weight, const Ten
 
 void linear_backward_weight(const Tensor& x, const Tensor& grad_y, const Tensor& grad_weight, const Tensor& grad_bias) {
   const bool computable = x.numel() > 0 && grad_y.numel() > 0;
-  if (computable && x.dtype() != DType::f64 && backward_weight_onednn(x, grad_y, grad_weight, grad_bias)) return;
+  const bool in_library = computable && x.dtype() != DType::f64 && !takes_products(x, grad_y, grad_weight, grad_bias);
+  if (in_library && backward_weight_onednn(x, grad_y, grad_weight, grad_bias)) return;
   if (x.dtype() == DType::bf16) {
     return linear_backward_weight(x.to(DType::f32), grad_y.to(DType::f32), grad_weight, grad_bias);
   }
-  matmul(batch_of_one(grad_y), batch_of_one(x), batch_of_one(grad_weight), {.transpose_a = true});
-  if (!grad_bias.defined()) return;
-  dispatch_real(x.dtype(), "linear",
-                [&]<class T>() { reference::column_sums(grad_y.dim(0), grad_y.dim(1), grad_y.data<T>(), grad_bias.data<T>()); });
+  backward_weight_by_products(x, grad_y, grad_weight, grad_bias);
 }
 
 }  // namespace tessera::cpu

@@ -17,7 +17,7 @@ void score_gradients(const Sight<W>& sight, const KeyTile& keys, const BackwardT
     const Vec<W> log_sum = load<W>(t.log_sums + lane), inner = load<W>(t.inner + lane);
     for (std::int64_t j = 0; j < keys.count; ++j) {
       const std::int64_t at = j * kQueries + lane;
-      Vec<W> probability = exp_of<W>(load<W>(p + at) - log_sum);
+      Vec<W> probability = exp_below<W>(load<W>(p + at) - log_sum);  // not above 1 but for rounding
       if constexpr (!kAll) probability = sight.lanes(keys, j, lane) ? probability : Vec<W>{};
       store<W>(probability, p + at);
       store<W>(probability * (load<W>(grads + at) - inner), grads + at);

@@ -109,7 +109,7 @@ template <int W, int V>
 // exp(scores - shifts) of elements.
 template <int W>
 void exponentials_of(std::int64_t elements, const float* shifts, float* scores) {
-  for (std::int64_t e = 0; e < elements; e += W) store<W>(exp_of<W>(load<W>(scores + e) - load<W>(shifts + e)), scores + e);
+  for (std::int64_t e = 0; e < elements; e += W) store<W>(exp_below<W>(load<W>(scores + e) - load<W>(shifts + e)), scores + e);
 }
 
 }  // namespace

@@ -37,7 +37,7 @@ void raise_tops(const Chunk& chunk, const float* scores, LaneSums& sums) {
     top = scores[i] > top ? scores[i] : top;  // a NaN enters by its exponential
   }
   for (std::int64_t i = 0; i < kQueries; i += W) {
-    store<W>(exp_of<W>(load<W>(factors + i) - load<W>(sums.top + i)), factors + i);
+    store<W>(exp_below<W>(load<W>(factors + i) - load<W>(sums.top + i)), factors + i);
   }
   for (std::int64_t i = 0; i < kQueries; ++i) {
     if (factors[i] == 1) continue;

@@ -21,10 +21,10 @@ Vec<W> exponentials(const Sight<W>& sight, const KeyTile& keys, std::int64_t lan
     if constexpr (!kAll) s = sight.lanes(keys, j, lane) ? s : hidden;
     top = s > top ? s : top;  // a NaN enters by its exponential
   }
-  const Vec<W> rescale = exp_of<W>(running.top - top);
+  const Vec<W> rescale = exp_below<W>(running.top - top);
   Vec<W> total = running.total * rescale;
   for (std::int64_t j = 0; j < keys.count; ++j) {
-    Vec<W> p = exp_of<W>(load<W>(scores + j * kQueries + lane) - top);
+    Vec<W> p = exp_below<W>(load<W>(scores + j * kQueries + lane) - top);
     if constexpr (!kAll) p = sight.lanes(keys, j, lane) ? p : Vec<W>{};
     total += p;
     store<W>(p, scores + j * kQueries + lane);

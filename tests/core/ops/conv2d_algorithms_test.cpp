@@ -87,7 +87,7 @@ TEST_P(Conv2dAlgorithm, TakesEveryPassAndAgreesWithTheReference) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, Conv2dAlgorithm,
-                         ::testing::Values("nhwc", "blocked", "winograd", "winograd_nhwc", "gemm", "depthwise"),
+                         ::testing::Values("nhwc", "blocked", "winograd", "winograd_nhwc", "gemm", "patches", "depthwise"),
                          [](const auto& test) { return test.param; });
 
 // What takes a pass of bf16 while `forced` is asked for: itself where it is offered, the first that is elsewhere. The weight

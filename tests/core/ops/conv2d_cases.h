@@ -35,6 +35,12 @@ inline std::vector<ConvCase> conv_cases(const std::string& algorithm) {
       {{5, 21, 22, 64}, {64, 3, 3, 1}, {.stride = {1, 3}, .padding = {2, 0}, .dilation = {2, 3}, .groups = 64}},
   };
   if (algorithm == "depthwise") return depthwise;
+  const std::vector<ConvCase> patches{
+      {{3, 32, 40, 5}, {131, 4, 5, 5}, {.stride = {4, 5}}, true},  {{4, 64, 64, 3}, {67, 8, 8, 3}, {.stride = {8, 8}}, true},
+      {{7, 14, 26, 33}, {31, 2, 2, 33}, {.stride = {2, 2}}},       {{1, 18, 30, 64}, {71, 3, 3, 64}, {.stride = {3, 3}}, true},
+      {{2, 20, 63, 17}, {129, 1, 7, 17}, {.stride = {1, 7}}},      {{4, 77, 8, 1}, {1009, 11, 8, 1}, {.stride = {11, 8}}, true},
+      {{64, 16, 32, 2}, {41, 8, 16, 2}, {.stride = {8, 16}}, true}};
+  if (algorithm == "patches") return patches;
   std::vector<ConvCase> all{
       {{3, 13, 11, 32}, {32, 3, 3, 32}, {.padding = one}},
       {{2, 9, 10, 64}, {64, 3, 3, 64}, {.padding = one}, true},
@@ -83,9 +89,9 @@ class Ran {
   }
 
  private:
-  static inline const std::array<std::string, 9> kNames{"gemm",          "depthwise", "nhwc",      "blocked", "winograd",
-                                                        "winograd_nhwc", "split",     "reference", "f32"};
-  using Counts = std::array<std::size_t, 9>;
+  static inline const std::array<std::string, 10> kNames{"gemm",     "patches",       "depthwise", "nhwc",      "blocked",
+                                                         "winograd", "winograd_nhwc", "split",     "reference", "f32"};
+  using Counts = std::array<std::size_t, 10>;
   static Counts count() {
     Counts runs{};
     for (std::size_t i = 0; i < runs.size(); ++i) runs[i] = cpu::conv2d_runs(kNames[i]);

@@ -87,7 +87,7 @@ TEST_P(Conv2dReluAlgorithm, DerivesFromConstantWeightsOnce) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, Conv2dReluAlgorithm,
-                         ::testing::Values("nhwc", "blocked", "winograd", "winograd_nhwc", "gemm", "depthwise"),
+                         ::testing::Values("nhwc", "blocked", "winograd", "winograd_nhwc", "gemm", "patches", "depthwise"),
                          [](const auto& test) { return test.param; });
 
 TEST(Conv2dBf16, ConstantWeightsAreKeptRounded) {

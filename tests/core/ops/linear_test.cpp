@@ -3,9 +3,13 @@
 
 #include <gtest/gtest.h>
 
+#include <omp.h>
+
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "core/cpu/machine_memory.h"
 #include "core/device/constant_weights.h"
@@ -283,6 +287,41 @@ TEST(Linear, AKeptWeightIsPackedOrTransposedByRecord) {
     const std::size_t before = products();
     EXPECT_LE(relative_error(forward(x, weight, {}, false), expected), 1e-5) << way;
     EXPECT_EQ(products() > before, way == "transposed");
+  }
+}
+
+// In training: the bias inside a matmul or an inner product, the weight's gradient with the bias's or as a product of its own.
+TEST(Linear, TrainsInEachWayOnRecord) {
+  const Tensor x = random({257, 129}, 0), weight = random({131, 129}, 1), bias = random({131}, 2), grad_y = random({257, 131}, 3);
+  const Tensor exact = forward(in_f64(x), in_f64(weight), in_f64(bias), true);
+  const auto gradients = [&](DType dtype) {
+    const std::array grads{Tensor::full(weight.shape(), -7, dtype), Tensor::full(bias.shape(), -7, dtype)};
+    cpu::linear_backward_weight(x.to(dtype), grad_y.to(dtype), grads[0], grads[1]);
+    return grads;
+  };
+  const std::array exact_gradients = gradients(DType::f64);
+  DecisionMap taken;
+  {
+    const DecisionScope scope({.measure = true});
+    forward(x, weight, bias, true);
+    gradients(DType::f32);
+    taken = scope.taken();
+  }
+  const std::string threads = str(" threads", omp_get_max_threads());
+  const std::string forward_key = "linear.forward bias relu rows257 in129 out131" + threads;
+  const std::string gradient_key = "linear.backward_weight bias rows257 in129 out131" + threads;
+  ASSERT_EQ(taken.count(forward_key), 1u);
+  ASSERT_EQ(taken.count(gradient_key), 1u);
+  for (const auto& [product, gradient] : {std::pair("matmul", "inner_product"), std::pair("inner_product", "products")}) {
+    taken[forward_key] = product;
+    taken[gradient_key] = gradient;
+    const DecisionScope replay({.measure = true, .known = taken});
+    EXPECT_LE(relative_error(forward(x, weight, bias, true), exact), 1e-5) << product;
+    const auto products = [] { return cpu::matmul_runs("matmul") + cpu::matmul_runs("sgemm"); };
+    const std::size_t before = products();
+    const std::array grads = gradients(DType::f32);
+    EXPECT_EQ(products() > before, gradient == std::string("products"));
+    for (std::size_t i = 0; i < 2; ++i) EXPECT_LE(relative_error(grads[i], exact_gradients[i]), 1e-5) << gradient << ' ' << i;
   }
 }
 
