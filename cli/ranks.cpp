@@ -1,5 +1,8 @@
 #include "cli/ranks.h"
 
+#include <unistd.h>
+
+#include <algorithm>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
@@ -25,12 +28,21 @@ namespace {
 
 std::unique_ptr<Communicator> several;
 
-// That Open MPI's or MPICH's mpirun has started; 1 without one.
+int number_in(const char* variable) {
+  const char* const text = std::getenv(variable);
+  return text == nullptr ? 0 : std::atoi(text);
+}
+
+// That Open MPI's or MPICH's mpirun has started; 1 without one. Slurm's srun starts processes that do not know of each other. In
+// a terminal that it has opened (SLURM_PTY_PORT) one program is one process.
 int started_processes() {
-  for (const char* const name : {"OMPI_COMM_WORLD_SIZE", "PMI_SIZE"}) {
-    const char* const text = std::getenv(name);
-    if (text != nullptr && std::atoi(text) > 1) return std::atoi(text);
-  }
+  const int processes = std::max(number_in("OMPI_COMM_WORLD_SIZE"), number_in("PMI_SIZE"));
+  if (processes > 0) return processes;
+  const int tasks = number_in("SLURM_STEP_NUM_TASKS");
+  const bool terminal = std::getenv("SLURM_PTY_PORT") != nullptr && ::isatty(STDIN_FILENO) != 0;
+  TESSERA_CHECK(tasks <= 1 || terminal, ConfigError, "srun has started ", tasks,
+                " processes, each of which would train alone; start them by mpirun, as examples/slurm/train.sh does, or one by "
+                "srun --ntasks=1");
   return 1;
 }
 

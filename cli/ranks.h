@@ -10,7 +10,7 @@
 namespace tessera::cli {
 
 // Joins the others where mpirun has started several; from then on all end when one of them does not answer any more. Throws
-// ConfigError in a build without MPI.
+// ConfigError in a build without MPI, and where srun has started several.
 void join_ranks();
 // Those that were joined; before that and without others, one_process().
 Communicator& ranks();

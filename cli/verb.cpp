@@ -94,7 +94,11 @@ Run Program::parse(int argc, char** argv) {
   try {
     app_->parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return [this, error] { return app_->exit(error) == 0 ? kDone : kBadInput; };
+    return [this, error] {
+      if (error.get_exit_code() != 0) leave_it_to_rank_0(kBadInput, error.what());
+      if (ranks().rank() > 0) return kDone;  // rank 0 prints the help
+      return app_->exit(error) == 0 ? kDone : kBadInput;
+    };
   }
   return chosen_;
 }

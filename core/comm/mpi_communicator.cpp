@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
+#include <cstddef>
 #include <cstring>
 #include <limits>
 #include <memory>
@@ -116,15 +117,16 @@ class MpiCommunicator : public Communicator {
   void all_reduce(const Tensor& values, std::string_view name) override {
     check_reducible(values);
     GpuSums* const sums = values.device().is_cuda() ? sums_on(values.device()) : nullptr;
+    // A rank for which memory is short fails before the others wait for its bytes; a GPU's is taken behind the sum.
     const Tensor scratch = sums == nullptr ? Tensor() : sums->scratch_for(values);
+    const Tensor host = sums == nullptr && !values.device().is_cpu() ? values.to(Device::cpu()) : values;
+    std::vector<std::byte> pieces(sums == nullptr ? bytes_of_pieces(values) : 0);
     agree(str("all_reduce of ", describe(values), name.empty() ? "" : " ", name));
     TESSERA_CHECK(values.numel() <= std::numeric_limits<int>::max(), ShapeError, "all_reduce: values are ", describe(values),
                   "; MPI counts to 2^31");
-    if (values.device().is_cpu()) return reduce_on_host(values);
     if (sums != nullptr) return sums->all_reduce(values, scratch);
-    const Tensor host = values.to(Device::cpu());
-    reduce_on_host(host);
-    values.copy_from(host.to(values.device()));
+    reduce_on_host(host, pieces);
+    if (!values.device().is_cpu()) values.copy_from(host.to(values.device()));
   }
 
   void broadcast(std::string& bytes) override {
@@ -132,6 +134,7 @@ class MpiCommunicator : public Communicator {
     std::uint64_t length = bytes.size();
     check_mpi(MPI_Bcast(&length, 1, MPI_UINT64_T, 0, ranks_), "MPI_Bcast");
     bytes.resize(length);
+    agree("the bytes of a broadcast");  // for which every rank has the memory
     for (std::size_t done = 0; done < length; done += kPiece) {
       const std::size_t count = std::min(kPiece, length - done);
       check_mpi(MPI_Bcast(bytes.data() + done, static_cast<int>(count), MPI_BYTE, 0, ranks_), "MPI_Bcast");
@@ -152,6 +155,7 @@ class MpiCommunicator : public Communicator {
       TESSERA_CHECK(total <= kPiece, InternalError, "all_gather: ", total, " bytes or more; at most ", kPiece);
     }
     std::string all(total, '\0');
+    agree("the bytes of an all_gather");  // for which every rank has the memory
     check_mpi(MPI_Allgatherv(bytes.data(), static_cast<int>(mine), MPI_BYTE, all.data(), counts.data(), begins.data(), MPI_BYTE,
                              ranks_),
               "MPI_Allgatherv");
@@ -246,17 +250,23 @@ class MpiCommunicator : public Communicator {
     throw InternalError(message);
   }
 
-  void reduce_on_host(const Tensor& values) const {
+  // Of every rank, for the elements that this one sums.
+  std::size_t bytes_of_pieces(const Tensor& values) const {
+    const std::int64_t mine = begin_of_piece(values.numel(), rank_ + 1, size_) - begin_of_piece(values.numel(), rank_, size_);
+    return static_cast<std::size_t>(mine * size_) * size_of(values.dtype());
+  }
+
+  void reduce_on_host(const Tensor& values, std::span<std::byte> pieces) const {
     const auto count = static_cast<std::size_t>(values.numel());
     if (values.dtype() == DType::f32) {
-      reduce(std::span(values.data<float>(), count), MPI_FLOAT);
+      reduce(std::span(values.data<float>(), count), reinterpret_cast<float*>(pieces.data()), MPI_FLOAT);
     } else {
-      reduce(std::span(values.data<double>(), count), MPI_DOUBLE);
+      reduce(std::span(values.data<double>(), count), reinterpret_cast<double*>(pieces.data()), MPI_DOUBLE);
     }
   }
 
   template <class T>
-  void reduce(std::span<T> values, MPI_Datatype type) const {
+  void reduce(std::span<T> values, T* pieces, MPI_Datatype type) const {
     const auto count = static_cast<std::int64_t>(values.size());
     const auto ranks = static_cast<std::size_t>(size_);
     std::vector<int> begins(ranks), counts(ranks);
@@ -267,18 +277,17 @@ class MpiCommunicator : public Communicator {
     }
     const int mine = counts[static_cast<std::size_t>(rank_)];
     const auto width = static_cast<std::size_t>(mine);
-    std::vector<T> pieces(width * ranks);  // of every rank, for the elements that this one sums
     std::vector<int> piece_begins(ranks), piece_counts(ranks, mine);
     for (std::size_t r = 0; r < ranks; ++r) piece_begins[r] = mine * static_cast<int>(r);
     MPI_Request request = MPI_REQUEST_NULL;
-    check_mpi(MPI_Ialltoallv(values.data(), counts.data(), begins.data(), type, pieces.data(), piece_counts.data(),
-                             piece_begins.data(), type, ranks_, &request),
+    check_mpi(MPI_Ialltoallv(values.data(), counts.data(), begins.data(), type, pieces, piece_counts.data(), piece_begins.data(),
+                             type, ranks_, &request),
               "MPI_Ialltoallv");
     finish(request, "MPI_Ialltoallv");
     for (std::size_t r = 1; r < ranks; ++r) {
       for (std::size_t i = 0; i < width; ++i) pieces[i] += pieces[r * width + i];
     }
-    check_mpi(MPI_Iallgatherv(pieces.data(), mine, type, values.data(), counts.data(), begins.data(), type, ranks_, &request),
+    check_mpi(MPI_Iallgatherv(pieces, mine, type, values.data(), counts.data(), begins.data(), type, ranks_, &request),
               "MPI_Iallgatherv");
     finish(request, "MPI_Iallgatherv");
   }

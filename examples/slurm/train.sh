@@ -12,8 +12,14 @@ set -eu
 config=$1
 name=$(sed -n "s/^name: *[\"']\{0,1\}\([A-Za-z0-9._-]*\).*/\1/p" "$config")
 run=
-for each in "${TESSERA_RUNS:-runs}/$name"/*/; do # the newest that has begun
-    if [ -f "${each}config.resolved.yaml" ]; then run=${each%/}; fi
+newest=0
+for each in "${TESSERA_RUNS:-runs}/$name"/*/; do # the newest that has begun: runs are numbered
+    number=$(basename "$each")
+    case $number in *[!0-9]*) continue ;; esac
+    if [ -f "${each}config.resolved.yaml" ] && [ "$number" -gt "$newest" ]; then
+        run=${each%/}
+        newest=$number
+    fi
 done
 
 # Slurm sends SIGUSR1 to this shell two minutes before the end. mpirun hands it on, and the ranks stop and save (exit code 3).

@@ -1,4 +1,4 @@
-// 30 places and times at which a run is killed; resumed, each ends with the bytes of the run that was not.
+// 32 places and times at which a run is killed; resumed, each ends with the bytes of the run that was not.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -57,9 +57,10 @@ TEST_F(Kill, AtTwelveSteps) {
   for (int i = 0; i < 12; ++i) expect_survives(str("step:", steps[static_cast<std::size_t>(i)]));
 }
 
-TEST_F(Kill, AfterFourSavesAndInBothFactorisations) {
+TEST_F(Kill, InTwoSavesAfterFourAndInBothFactorisations) {
   run_straight();
-  for (const char* place : {"save:7", "save:26", "save:27", "save:40", "factorise:1", "factorise:3"}) expect_survives(place);
+  for (const char* place : {"saving:7", "saving:40", "save:7", "save:26", "save:27", "save:40", "factorise:1", "factorise:3"})
+    expect_survives(place);
 }
 
 // The killed run measures for itself, so it is its own choices that a straight run then replays.

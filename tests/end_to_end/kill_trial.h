@@ -20,7 +20,7 @@ struct KillTrial {
 
 // Trains below "straight", which tells the trial its result and how long it took.
 void run_straight(KillTrial& trial);
-// One run, killed at each of these places (train/run/kill_point.h) in turn.
+// One run, killed at each of these places (train/checkpoint/kill_point.h) in turn.
 void expect_survives(const KillTrial& trial, std::initializer_list<const char*> places);
 // Runs killed at random moments, until there were so many kills. Those before there was a run are not counted.
 void expect_survives(const KillTrial& trial, int kills, unsigned seed);

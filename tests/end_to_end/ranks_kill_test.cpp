@@ -36,15 +36,6 @@ class RanksKill : public ::testing::Test {
   }
   std::string run_in(const std::string& runs) const { return folder_ / (runs + "/small/1"); }
 
-  // A checkpoint that is not whole has a name of its own.
-  static bool is_saving(const std::string& run) {
-    std::error_code none;
-    for (const auto& entry : std::filesystem::directory_iterator(run + "/checkpoints", none)) {
-      if (entry.path().filename().string().starts_with(".tmp-")) return true;
-    }
-    return false;
-  }
-
   // Whether the run went on to its end before it could be killed; `wait`: how long it goes on at most.
   bool ends(const std::vector<std::string>& words, const std::string& runs, Death death, Milliseconds wait) {
     RunningProgram program(started(2, words), kRanksEnvironment);
@@ -58,7 +49,7 @@ class RanksKill : public ::testing::Test {
     }
     const std::map<int, pid_t> processes = processes_of(program);
     bool goes_on = !program.ends_within(wait) && processes.size() == 2;
-    while (goes_on && death == Death::in_a_save && !is_saving(run_in(runs))) {
+    while (goes_on && death == Death::in_a_save && !holds_unfinished_save(run_in(runs))) {
       goes_on = !program.ends_within(Milliseconds(0));
       std::this_thread::sleep_for(std::chrono::microseconds(100));
     }
@@ -84,7 +75,7 @@ class RanksKill : public ::testing::Test {
     } else {
       EXPECT_EQ(outcome.exit_code, 128 + SIGKILL) << outcome.output;
     }
-    if (death == Death::in_a_save && is_saving(run_in(runs))) ++unfinished_saves_;
+    if (death == Death::in_a_save && holds_unfinished_save(run_in(runs))) ++unfinished_saves_;
     return false;
   }
 

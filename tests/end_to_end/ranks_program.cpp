@@ -54,6 +54,14 @@ std::map<int, pid_t> processes_of(const RunningProgram& mpirun) {
   return processes;
 }
 
+bool holds_unfinished_save(const std::string& run) {
+  std::error_code none;
+  for (const auto& entry : std::filesystem::directory_iterator(run + "/checkpoints", none)) {
+    if (entry.path().filename().string().starts_with(".tmp-")) return true;
+  }
+  return false;
+}
+
 static bool has_ended(pid_t process) {
   try {
     const std::string stat = read_bytes(str("/proc/", process, "/stat"));

@@ -24,6 +24,8 @@ Outcome run_ranks(int ranks, const std::vector<std::string>& words, const std::v
 
 // What the processes below mpirun are: by rank, their number.
 std::map<int, pid_t> processes_of(const RunningProgram& mpirun);
+// Whether a checkpoint of the run is being written, or was when the run died: it has a name of its own until it is whole.
+bool holds_unfinished_save(const std::string& run);
 // Whether the process is gone or a zombie within five seconds.
 bool ends_soon(pid_t process);
 

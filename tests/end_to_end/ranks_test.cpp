@@ -36,14 +36,14 @@ class Ranks : public ::testing::Test {
     return joined({"train", folder_ / file, "--runs", folder_ / runs}, more);
   }
   // Trains below "together<ranks>" and once more, in one process, below "alone<ranks>".
-  void expect_as_one_process(const std::string& file, int ranks, const std::string& below = "") {
+  void expect_as_one_process(const std::string& file, int ranks, const std::string& below = "", int batch = 32) {
     SCOPED_TRACE(str(file, ", ", ranks));
     const std::string together = str(below, "together", ranks), alone = str(below, "alone", ranks);
     const Outcome outcome = run_ranks(ranks, train(file, together));
     ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
     EXPECT_EQ(count_of(outcome.output, "run folder: "), 1) << outcome.output;
     const std::vector<std::string> choices{"--decisions", run_in(together) + "/decisions.json"};
-    const Outcome one = run_ranks(1, joined(train(file, alone, {str("micro_batch=", 32 / ranks)}), choices));
+    const Outcome one = run_ranks(1, joined(train(file, alone, {str("micro_batch=", batch / ranks)}), choices));
     ASSERT_EQ(one.exit_code, 0) << one.output;
     EXPECT_TRUE(result_of(run_in(together)) == result_of(run_in(alone)));
     EXPECT_NE(read_bytes(run_in(together) + "/env.json").find(str("\"ranks\": ", ranks)), std::string::npos);
@@ -64,7 +64,7 @@ TEST_F(Ranks, HaveTheBytesOfOneProcessInMicroBatches) {
   }
 }
 
-// Hooks that project, that learn from another network, that ask for gradients, and that look at those of a step.
+// Hooks that project, that learn from another network, that ask for gradients, that look at those of a step, and that mask.
 TEST_F(Ranks, HooksHaveTheBytesOfOneProcess) {
   const std::string plain = read_bytes(folder_ / "plain.yaml");
   const std::size_t stages = plain.find("stages:"), rest = plain.find("checkpoint:");
@@ -82,10 +82,34 @@ TEST_F(Ranks, HooksHaveTheBytesOfOneProcess) {
   - {name: factored, factorise: {keep: always, layers: fc, format: svd, ranks: {rank: 4}}}
   - {name: sparse, train: 12s, rigl: {sparsity: 0.8, scope: layer, every: 4s}}
 )";
+  // Masks that follow dense weights, ADMM towards zeros, and forwards that are computed twice.
+  const std::string masks = R"(recompute: true
+stages:
+  - {name: dense, train: 4s}
+  - {name: sparse, train: 8s, prune: {layers: fc, pattern: n_m, sr_ste: {freeze: 6s}}}
+  - {name: held, train: 8s, admm: {layers: conv2, sparsity: 0.7, rho: 1, update: 3s}}
+)";
+  write_bytes(folder_ / "masks.yaml", plain.substr(0, stages) + masks + plain.substr(rest));
   write_bytes(folder_ / "hooks.yaml", plain.substr(0, stages) + hooks + plain.substr(rest));
   write_bytes(folder_ / "rigl.yaml", plain.substr(0, stages) + rigl + plain.substr(rest));
   expect_as_one_process("hooks.yaml", 2, "hooks");
   expect_as_one_process("rigl.yaml", 2, "rigl");
+  expect_as_one_process("masks.yaml", 2, "masks");
+}
+
+// Windows of a text are shared out, and each rank's sums are of its own tokens.
+TEST_F(Ranks, AGptHasTheBytesOfOneProcess) {
+  write_bytes(folder_ / "a.txt", numbered_lines(60));
+  write_bytes(folder_ / "b.txt", numbered_lines(20, "milk"));
+  std::string gpt = changed(changed(kSmallGpt, "name: gpt\nseed", "name: small\nseed"), "micro_batch: 4\n", "");
+  gpt = changed(gpt, "length: 16}", "length: 16, dropout: 0.1}");
+  const std::string stages = R"(stages:
+  - {name: pretrain, train: 1e}
+  - {name: factored, factorise: {layers: "blocks.*.mlp.*", format: svd, ranks: {rank: 4}, keep: always}}
+  - {name: tuned, train: 6s}
+)";
+  write_bytes(folder_ / "gpt.yaml", changed(gpt, "stages: [{name: pretrain, train: 3e}]\n", stages));
+  for (const int ranks : {2, 4}) expect_as_one_process("gpt.yaml", ranks, "gpt", 8);
 }
 
 // A hook computes before the first step, on shapes that nobody has timed yet.
@@ -117,9 +141,12 @@ TEST_F(Ranks, KilledAndResumedEndWithTheSameBytes) {
   const Outcome straight = run_ranks(2, train("small.yaml", "straight"));
   ASSERT_EQ(straight.exit_code, 0) << straight.output;
   std::vector<std::string> words = train("small.yaml", "killed", {"--decisions", run_in("straight") + "/decisions.json"});
-  for (const char* const place : {"step:9", "save:26", "factorise:3", "step:45"}) {
-    const Outcome killed = run_ranks(2, words, {str("TESSERA_KILL_AT=", place)});
+  for (const std::string place : {"step:9", "saving:26", "save:26", "factorise:3", "step:45"}) {
+    const Outcome killed = run_ranks(2, words, {"TESSERA_KILL_AT=" + place});
     ASSERT_EQ(killed.exit_code, 128 + 9) << place << ": " << killed.output;
+    if (place == "saving:26") {
+      EXPECT_TRUE(holds_unfinished_save(run_in("killed")));
+    }
     words = {"resume", run_in("killed")};
   }
   const Outcome ended = run_ranks(2, words);
@@ -178,7 +205,8 @@ TEST_F(Ranks, ANetworkWithoutBatchNormsIsNotToldOfThem) {
   const std::vector<std::string> words = train("plain.yaml", "r", {"stages[0].train=3e"});
   ASSERT_EQ(run_ranks(2, words, {"TESSERA_KILL_AT=step:9"}).exit_code, 128 + 9);
   const Outcome resumed = run_ranks(1, {"resume", run_in("r")});
-  expect_outcome(resumed, 0, "gradients are added up in another order\n");
+  expect_outcome(resumed, 0,
+                 "gradients are added up in another order; dropout draws other masks; threads.compute stays 1 in each process\n");
   EXPECT_EQ(resumed.output.find("batch norms"), std::string::npos) << resumed.output;
 }
 
@@ -186,7 +214,8 @@ TEST_F(Ranks, ResumeTellsWhatBecomesOfWhatCompressedGradientsLeftOut) {
   const std::vector<std::string> words = train("plain.yaml", "r", {"stages[0].train=3e", "power_sgd={rank: 1}"});
   ASSERT_EQ(run_ranks(2, words, {"TESSERA_KILL_AT=step:9"}).exit_code, 128 + 9);
   expect_outcome(run_ranks(1, {"resume", run_in("r")}), 0,
-                 "in another order; rank 0 goes on with the sum of what compressed gradients have left out\n");
+                 "; rank 0 goes on with the sum of what compressed gradients have left out; threads.compute stays 1 in each "
+                 "process\n");
 }
 
 TEST_F(Ranks, ASignalStopsAllOfThemAndEverythingIsSaved) {
@@ -205,6 +234,15 @@ TEST_F(Ranks, AnErrorOfOneEndsAll) {
   expect_outcome(bad, 2, "data.btach: unknown key");
   EXPECT_EQ(count_of(bad.output, "unknown key"), 1) << bad.output;
   expect_outcome(run_ranks(2, train("plain.yaml", "r", {"optimizer.lr=1e30"})), 1, "replaying steps");
+}
+
+TEST_F(Ranks, AWrongWordIsToldOnceAndHelpToo) {
+  const Outcome wrong = run_ranks(2, {"train", "--bogus"});
+  EXPECT_EQ(wrong.exit_code, 2) << wrong.output;
+  EXPECT_EQ(count_of(wrong.output, "--bogus"), 1) << wrong.output;
+  const Outcome help = run_ranks(2, {"train", "--help"});
+  EXPECT_EQ(help.exit_code, 0) << help.output;
+  EXPECT_EQ(help.output, run_ranks(1, {"train", "--help"}).output);
 }
 
 TEST_F(Ranks, EachHasALogOfItsOwn) {

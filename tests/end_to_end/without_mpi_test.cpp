@@ -17,6 +17,17 @@ TEST(WithoutMpi, SeveralProcessesAreRefusedInPlaceOfTrainingEachAlone) {
   EXPECT_TRUE(message.starts_with("mpirun has started 2 processes, but this tessera was built without MPI")) << message;
 }
 
+// They do not know of each other, with or without MPI.
+TEST(WithoutMpi, SeveralProcessesOfSrunAreRefused) {
+  setenv("SLURM_STEP_NUM_TASKS", "4", 1);
+  const std::string message = message_of<ConfigError>(join_ranks);
+  setenv("SLURM_STEP_NUM_TASKS", "1", 1);
+  EXPECT_NO_THROW(join_ranks());
+  unsetenv("SLURM_STEP_NUM_TASKS");
+  EXPECT_TRUE(message.starts_with("srun has started 4 processes, each of which would train alone; start them by mpirun"))
+      << message;
+}
+
 TEST(WithoutMpi, OneProcessIsRankZeroOfOne) {
   join_ranks();
   EXPECT_EQ(ranks().size(), 1);

@@ -9,6 +9,7 @@
 
 #include "core/support/error.h"
 #include "train/checkpoint/folder_name.h"
+#include "train/checkpoint/kill_point.h"
 #include "train/checkpoint/part_files.h"
 
 namespace tessera {
@@ -83,6 +84,7 @@ SaveResult CheckpointStore::save(std::int64_t step, const std::map<std::string, 
     manifest.extra = manifest_extra;
     write_hashed(vfs_, temporary, kManifestName, encode_manifest(manifest));
     vfs_.sync_directory(temporary);
+    kill_point("saving", step);
     vfs_.rename(temporary, target);
   } catch (...) {
     try {

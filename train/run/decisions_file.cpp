@@ -3,7 +3,7 @@
 #include "core/config/read.h"
 #include "core/support/error.h"
 #include "core/support/log.h"
-#include "train/run/kill_point.h"
+#include "train/checkpoint/kill_point.h"
 
 namespace tessera {
 namespace {

@@ -21,15 +21,29 @@ std::size_t capacity_of(Device device) {
   return memory - memory / 16;
 }
 
-// For a replay in this process alone: the steps in the micro-batches of the run's ranks.
+// Samples that a rank computes at a time.
+std::int64_t micro_batch_of_rank(const RunContext& run, const TrainingConfig& training) {
+  const std::int64_t share = run.config().data.batch / run.options.ranks->size();
+  return std::min(training.micro_batch.value_or(share), share);
+}
+
+// For a replay in this process alone: the steps in the micro-batches of the run's ranks, or of all ranks together where batch
+// norms see these at once.
 ExperimentConfig config_of_replay(const RunContext& run) {
   ExperimentConfig config = run.config();
   const std::int64_t ranks = run.options.ranks->size();
   if (ranks == 1) return config;
-  const std::int64_t share = config.data.batch / ranks;
-  for (StageConfig& stage : config.stages)
-    stage.training.micro_batch = std::min(stage.training.micro_batch.value_or(share), share);
+  for (StageConfig& stage : config.stages) {
+    TrainingConfig& training = stage.training;
+    training.micro_batch = micro_batch_of_rank(run, training) * (training.sync_batch_norm.value_or(false) ? ranks : 1);
+  }
   return config;
+}
+
+const char* why_no_nan(const RunContext& run) {
+  return run.options.ranks->size() == 1 ? "this machine does not repeat its own numbers, check its memory"
+                                        : "this process alone may round otherwise than the run's ranks together; if it should "
+                                          "not, a machine does not repeat its own numbers, check its memory";
 }
 
 }  // namespace
@@ -47,7 +61,7 @@ std::string explain_numeric_error(RunContext& run, const std::string& found) {
     const std::int64_t until = run.state.position().global_step;
     run.progress.line(
         str(found, "; replaying steps ", again.position().global_step + 1, " to ", until, " with every op checked"));
-    return name_first_bad_op(again, until, found, run.options.stop);
+    return name_first_bad_op(again, until, found, run.options.stop, why_no_nan(run));
   } catch (const std::exception& error) {
     return str(found, "; the replay that names the first bad op failed: ", error.what());
   }
@@ -61,9 +75,12 @@ std::string smaller_step(RunContext& run, const OutOfMemoryError& found) {
     const auto capacity = static_cast<std::int64_t>(capacity_of(run.state.device()));
     if (capacity == 0) return "";
     run.state.trainer()->forget_recording();
-    const std::optional<std::int64_t> fits =
-        largest_micro_batch(run.state.model(), run.config(), run.stage().training, run.state.data(), capacity,
-                            run.state.hooks_of_stage(), run.state.teachers().bytes());
+    ExperimentConfig config = run.config();
+    config.data.batch /= run.options.ranks->size();  // what this process holds
+    TrainingConfig training = run.stage().training;
+    training.micro_batch = micro_batch_of_rank(run, training);
+    const std::optional<std::int64_t> fits = largest_micro_batch(run.state.model(), config, training, run.state.data(), capacity,
+                                                                 run.state.hooks_of_stage(), run.state.teachers().bytes());
     if (!fits) return "; no smaller micro_batch is expected to fit";
     return str("; micro_batch ", *fits, " is expected to fit", way_on(run, str("micro_batch=", *fits)));
   } catch (const std::exception& error) {  // the memory is what ended the run

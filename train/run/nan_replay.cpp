@@ -15,7 +15,8 @@ void begin(RunState& state) {
 
 }  // namespace
 
-std::string name_first_bad_op(RunState& state, std::int64_t until, const std::string& found, const StopRequest& stop) {
+std::string name_first_bad_op(RunState& state, std::int64_t until, const std::string& found, const StopRequest& stop,
+                              std::string_view why_none) {
   begin(state);
   const std::int64_t first = state.position().global_step + 1;
   const NumericCheck check;
@@ -33,8 +34,7 @@ std::string name_first_bad_op(RunState& state, std::int64_t until, const std::st
                  "): ", error.what());
     }
   }
-  return str(found, "; the replay of steps ", first, " to ", until,
-             " with every op checked made no NaN or Inf: this machine does not repeat its own numbers, check its memory");
+  return str(found, "; the replay of steps ", first, " to ", until, " with every op checked made no NaN or Inf: ", why_none);
 }
 
 }  // namespace tessera

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <string_view>
 
 #include "train/run/run_state.h"
 #include "train/run/stop.h"
@@ -13,8 +14,9 @@ namespace tessera {
 // Inf, or a stop is asked for. Returns what is to be told, as one line:
 //   training: stage dense, step 137 (lr 0.1): relu (layer2.0) forward made the first Inf: output f32 [2, 3] at [0, 1] is inf; its
 //   inputs were finite, up to 3e+38 in magnitude
-// When no NaN or Inf comes back it says so after `found`, which is what ended the run. Throws what training throws beside
-// NumericError. Writes nothing.
-std::string name_first_bad_op(RunState& state, std::int64_t until, const std::string& found, const StopRequest& stop);
+// When no NaN or Inf comes back it says so after `found`, which is what ended the run, and `why_none`. Throws what training
+// throws beside NumericError. Writes nothing.
+std::string name_first_bad_op(RunState& state, std::int64_t until, const std::string& found, const StopRequest& stop,
+                              std::string_view why_none);
 
 }  // namespace tessera

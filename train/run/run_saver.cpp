@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "core/support/log.h"
-#include "train/run/kill_point.h"
+#include "train/checkpoint/kill_point.h"
 
 namespace tessera {
 

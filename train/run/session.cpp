@@ -6,6 +6,7 @@
 #include "core/support/error.h"
 #include "core/support/log.h"
 #include "layers/batch_norm.h"
+#include "train/checkpoint/kill_point.h"
 #include "train/config/yaml.h"
 #include "train/config/yaml_writer.h"
 #include "train/run/broken_images.h"
@@ -13,8 +14,9 @@
 #include "train/run/decisions_file.h"
 #include "train/run/environment.h"
 #include "train/run/failure_advice.h"
-#include "train/run/kill_point.h"
 #include "train/run/stage_preparation.h"
+#include "train/tasks/builtin.h"
+#include "train/tasks/masked_token.h"
 
 namespace tessera {
 namespace {
@@ -39,6 +41,18 @@ bool normalises_batches(Module& network) {
   return found;
 }
 
+// Dropout of its own, or inside attention.
+bool drops_out(Module& network) {
+  bool found = false;
+  for_each_module(network, [&](const Module& module) {
+    const char* const key = module.kind() == "dropout" ? "p" : module.kind() == "self_attention" ? "dropout" : nullptr;
+    const Value config = key != nullptr ? module.config() : Value();
+    const Value* const rate = key != nullptr ? config.find(key) : nullptr;
+    found = found || (rate != nullptr && rate->as_double() > 0);
+  });
+  return found;
+}
+
 bool is_of_ranks(const std::string& change) { return change.starts_with("ranks "); }
 
 // Of a resumed run's environment.
@@ -51,15 +65,23 @@ void tell_change(RunContext& run, const std::string& change, const std::string& 
 // What another number of ranks changes. The run has its network.
 std::string in_words(const RunContext& run) {
   std::string words = "; gradients are added up in another order";
-  const bool of_shares = std::ranges::none_of(run.config().stages, [](const StageConfig& stage) {
-    return stage.training.sync_batch_norm.value_or(false) || stage.training.micro_batch;
-  });
-  if (of_shares && normalises_batches(run.state.model())) {
+  const auto any_stage = [&](auto&& is) {
+    return std::ranges::any_of(run.config().stages, [&](const StageConfig& stage) { return stage.train && is(stage.training); });
+  };
+  const bool of_shares = any_stage([](const TrainingConfig& training) { return !training.micro_batch; });
+  const bool norms_of_shares = any_stage(
+      [](const TrainingConfig& training) { return !training.micro_batch && !training.sync_batch_norm.value_or(false); });
+  if (norms_of_shares && normalises_batches(run.state.model())) {
     words += str(", and batch norms normalise over ", run.config().data.batch / run.options.ranks->size(), " samples at a time");
   }
-  if (std::ranges::any_of(run.config().stages, [](const StageConfig& stage) { return stage.training.power_sgd.has_value(); })) {
+  if (of_shares && drops_out(run.state.model())) words += "; dropout draws other masks";
+  if (of_shares && task_of(run.config().data).name() == MaskedToken::kName) {
+    words += "; the loss weighs the shares of the ranks alike, however many tokens each asks for";
+  }
+  if (any_stage([](const TrainingConfig& training) { return training.power_sgd.has_value(); })) {
     words += "; rank 0 goes on with the sum of what compressed gradients have left out";
   }
+  words += str("; threads.compute stays ", run.config().threads.compute, " in each process");
   return words;
 }
 

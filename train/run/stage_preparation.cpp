@@ -4,8 +4,8 @@
 
 #include "compress/report.h"
 #include "core/support/error.h"
+#include "train/checkpoint/kill_point.h"
 #include "train/run/failure_advice.h"
-#include "train/run/kill_point.h"
 
 namespace tessera {
 namespace {

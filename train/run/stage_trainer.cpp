@@ -313,6 +313,10 @@ std::map<std::string, State> StageTrainer::shared_state() const {
   std::map<std::string, State> parts;
   parts["optimizer"] = optimizer_->state();
   for (const auto& hook : hooks_) parts[part_of_hook(hook->name())] = hook->state();
+  if (!scales_loss_) return parts;
+  const StepStateData kept = step_state_.read();
+  parts["trainer"].meta.set("loss_scale", kept.loss_scale);
+  parts["trainer"].meta.set("good_steps", kept.good_steps);
   return parts;
 }
 
@@ -321,10 +325,6 @@ std::map<std::string, State> StageTrainer::state() const {
   if (exchange_ && exchange_->power() != nullptr) parts[kPowerSgdPart] = exchange_->power()->state();
   parts["trainer"].tensors["loss_sum"] = loss_sum_;
   parts["trainer"].meta.set("loss_count", loss_count_);
-  if (!scales_loss_) return parts;
-  const StepStateData kept = step_state_.read();
-  parts["trainer"].meta.set("loss_scale", kept.loss_scale);
-  parts["trainer"].meta.set("good_steps", kept.good_steps);
   return parts;
 }
 

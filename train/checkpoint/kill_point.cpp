@@ -1,4 +1,4 @@
-#include "train/run/kill_point.h"
+#include "train/checkpoint/kill_point.h"
 
 #include <csignal>
 #include <cstdlib>
