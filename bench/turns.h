@@ -43,9 +43,8 @@ struct Samples {
 };
 
 // Samples of each side: first, of one side after the other, what `turn` gives for it `alone` times in a row, but no more often
-// than there are rounds, and never for the only side; then what it gives in each round. The order is drawn anew for each round,
-// the same in every run of the program: a side finds the caches as the one before it left them, and none is to follow the same
-// one always.
+// than there are rounds, and never for the only side; then what it gives in each round. The order is that of turn_order(): a side
+// finds the caches as the one before it left them, and none is to follow the same one always.
 std::vector<Samples> interleave(std::size_t sides, std::int64_t rounds, std::int64_t alone,
                                 const std::function<double(std::size_t side)>& turn);
 

@@ -2,6 +2,9 @@
 // Against itself: a dense layer is judged against a copy of itself in --trials trials; at most one in twenty may be accepted.
 // Agreement: --processes processes, one after another, judge the same layers in Tucker-2 form. Layers whose ratio is more than
 // 0.05 from what the veto asks for have to get one verdict in nineteen of twenty processes.
+// Network: as many processes factorise a ResNet-8 under `keep: faster`, each layer judged alone and then the network. Layers away
+// from that ratio have to get one verdict in nineteen of twenty. The network's ratio as it is told stands beside the one that
+// `tessera table` would measure in the same process.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -10,17 +13,23 @@
 #include <iostream>
 #include <map>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "bench/child_process.h"
 #include "bench/result_lines.h"
+#include "compress/factorise.h"
+#include "compress/pass_runner.h"
+#include "compress/timing/latency.h"
 #include "compress/timing/veto.h"
+#include "core/config/read.h"
 #include "core/device/decisions.h"
 #include "core/device/device_choice.h"
 #include "core/support/error.h"
 #include "layers/conv2d.h"
 #include "layers/fold.h"
 #include "layers/linear.h"
+#include "layers/models/model.h"
 #include "layers/tucker2_conv2d.h"
 #include "train/run/environment.h"
 
@@ -30,6 +39,10 @@ namespace {
 constexpr double kMostAccepted = 0.05;  // of the trials of a layer against itself
 constexpr double kLeastAgreeing = 0.95;  // of the processes
 constexpr double kUndecided = 0.05;  // ratios as close to what is asked for may get either verdict
+
+// Parts of which a process answers its parent.
+constexpr const char* kAnswer = "answer";
+constexpr const char* kAnswerNetwork = "answer-network";
 
 struct Options {
   CommonOptions common{.results = TESSERA_BENCH_DIR "/results/veto_bench.jsonl"};
@@ -154,63 +167,186 @@ void answer(std::int64_t threads) {
   std::cout << to_json(Value::list(std::move(verdicts))) << std::endl;
 }
 
-std::vector<Speed> asked_of_a_process(std::int64_t threads) {
+// What a process that is told to answer in this part says.
+Value asked_of_a_process(const char* part, std::int64_t threads) {
   const std::string self = std::filesystem::read_symlink("/proc/self/exe");
-  ChildProcess child({self, "--part", "answer", "--threads", std::to_string(threads), "--dry-run"}, {});
+  ChildProcess child({self, "--part", part, "--threads", std::to_string(threads), "--dry-run"}, {});
+  return parse_json(child.read_line(), "a process of veto_bench");
+}
+
+std::vector<Speed> speeds_of_a_process(std::int64_t threads) {
   std::vector<Speed> speeds;
-  const Value verdicts = parse_json(child.read_line(), "a process of veto_bench");
+  const Value verdicts = asked_of_a_process(kAnswer, threads);
   for (const Value& text : verdicts.as_list()) speeds.push_back(speed_from(text.as_string()));
   return speeds;
 }
 
-void agreement(const Options& options, const Value& surroundings) {
-  std::vector<std::vector<Speed>> by_layer(std::size(kAgreed));
-  for (std::int64_t process = 0; process < options.processes; ++process) {
-    const std::vector<Speed> speeds = asked_of_a_process(options.common.threads);
-    for (std::size_t i = 0; i < by_layer.size(); ++i) by_layer[i].push_back(speeds.at(i));
+// Verdicts of several processes on one layer.
+struct Verdicts {
+  std::vector<double> ratios;
+  std::int64_t faster = 0;
+  std::optional<std::int64_t> kept = {};  // of a network's layer: also by the network's verdict
+
+  std::int64_t processes() const { return std::ssize(ratios); }
+  bool counts() const { return std::abs(quantile(ratios, 0.5) - kFasterRatio) > kUndecided; }
+  bool agree() const {
+    const std::int64_t most = std::max(faster, processes() - faster);
+    return static_cast<double>(most) >= kLeastAgreeing * static_cast<double>(processes());
   }
-  std::int64_t decided = 0;
-  std::int64_t agreed = 0;
-  for (std::size_t i = 0; i < by_layer.size(); ++i) {
-    std::vector<double> ratios;
-    for (const Speed& speed : by_layer[i]) ratios.push_back(speed.ratio.median);
-    const Summary ratio = summarise(ratios);
-    const std::int64_t faster = std::ranges::count(by_layer[i], true, &Speed::faster);
-    const std::int64_t most = std::max(faster, options.processes - faster);
-    const bool counts = std::abs(ratio.median - kFasterRatio) > kUndecided;
-    const bool agrees = static_cast<double>(most) >= kLeastAgreeing * static_cast<double>(options.processes);
-    decided += counts ? 1 : 0;
-    agreed += counts && agrees ? 1 : 0;
-    fmt::print("{}: faster in {} of {} processes; told ratio {:.3f} ({:.3f}-{:.3f}){}\n", kAgreed[i].name, faster,
-               options.processes, ratio.median, ratio.p10, ratio.p90, counts ? "" : "; too close to 1.02 to be counted");
+};
+
+// How many of the layers that count have one verdict.
+class Agreement {
+ public:
+  Agreement(const Options& options, const Value& surroundings, const char* part)
+      : options_(options), surroundings_(surroundings), part_(part) {}
+
+  void add(const std::string& layer, const Verdicts& verdicts) {
+    const Summary ratio = summarise(verdicts.ratios);
+    const bool counts = verdicts.counts();
+    decided_ += counts ? 1 : 0;
+    agreed_ += counts && verdicts.agree() ? 1 : 0;
+    fmt::print("{}: faster in {} of {} processes; told ratio {:.3f} ({:.3f}-{:.3f}){}\n", layer, verdicts.faster,
+               verdicts.processes(), ratio.median, ratio.p10, ratio.p90, counts ? "" : "; too close to 1.02 to be counted");
     Value row = Value::map();
-    row.set("part", "agreement");
-    row.set("layer", kAgreed[i].name);
-    row.set("processes", options.processes);
-    row.set("faster", faster);
+    row.set("part", part_);
+    row.set("layer", layer);
+    row.set("processes", verdicts.processes());
+    row.set("faster", verdicts.faster);
+    if (verdicts.kept) row.set("kept", *verdicts.kept);
     row.set("counted", counts);
     row.set("ratio", to_value(ratio));
-    publish(options.common, surroundings, row);
+    publish(options_.common, surroundings_, row);
   }
-  print_verdict(fmt::format("{} processes: {} of {} layers away from 1.02 get one verdict in {:.0f} % of them: {}",
-                            options.processes, agreed, decided, 100 * kLeastAgreeing, agreed == decided ? "reached" : "missed"));
+  void print() const {
+    print_verdict(fmt::format("{}, {} processes: {} of {} layers away from 1.02 get one verdict in {:.0f} % of them: {}", part_,
+                              options_.processes, agreed_, decided_, 100 * kLeastAgreeing,
+                              agreed_ == decided_ ? "reached" : "missed"));
+  }
+
+ private:
+  const Options& options_;
+  const Value& surroundings_;
+  std::string part_;
+  std::int64_t decided_ = 0, agreed_ = 0;
+};
+
+void agreement(const Options& options, const Value& surroundings) {
+  std::vector<Verdicts> by_layer(std::size(kAgreed));
+  for (std::int64_t process = 0; process < options.processes; ++process) {
+    const std::vector<Speed> speeds = speeds_of_a_process(options.common.threads);
+    for (std::size_t i = 0; i < by_layer.size(); ++i) {
+      by_layer[i].ratios.push_back(speeds.at(i).ratio.median);
+      by_layer[i].faster += speeds[i].faster ? 1 : 0;
+    }
+  }
+  Agreement agreement(options, surroundings, "agreement");
+  for (std::size_t i = 0; i < by_layer.size(); ++i) agreement.add(kAgreed[i].name, by_layer[i]);
+  agreement.print();
+}
+
+constexpr std::int64_t kNetworkBatch = 32;
+constexpr std::int64_t kTableRounds = 30;
+
+// What a process of network() answers: for each layer its path, the text of its speed alone and whether it is kept; the network's
+// speed as it is told, and the ratio that `tessera table` measures.
+void answer_network(std::int64_t threads) {
+  set_compute_threads(threads);
+  const Shape input{1, 32, 32, 3};
+  std::unique_ptr<Module> network = build_model(named_model("resnet8", 10), input);
+  initialize(*network, 1);
+  const std::unique_ptr<Module> dense = for_inference(*network);
+  FactorisePass pass(
+      read<FactoriseConfig>(parse_json(R"({"format": "tucker2", "ranks": {"macs": 0.5, "per": "layer"}})", "veto_bench")));
+  const Veto veto({.batch = kNetworkBatch, .timing = {.folded = for_inference}});
+  const DecisionScope fastest({.measure = true});
+  const PassReport report = run_pass(network, pass, input, &veto);
+  Value layers = Value::list();
+  for (const LayerReport& layer : report.layers) {
+    if (!layer.speed) continue;
+    Value told = Value::map();
+    told.set("path", layer.path);
+    told.set("speed", to_text(*layer.speed));
+    told.set("kept", !layer.stays_dense());
+    layers.as_list().push_back(std::move(told));
+  }
+  Value answer = Value::map();
+  answer.set("layers", std::move(layers));
+  if (report.speed) {
+    const std::unique_ptr<Module> compressed = for_inference(*network);
+    Module* const both[]{dense.get(), compressed.get()};
+    const Shape batch{kNetworkBatch, 32, 32, 3};
+    answer.set("network", to_text(*report.speed));
+    answer.set("table", time_networks(both, batch, kTableRounds).speedup.at(1).median);
+  }
+  std::cout << to_json(answer) << std::endl;
+}
+
+// Of the processes that keep a layer: the network's ratio as it is told, and `tessera table`'s.
+struct NetworkRatios {
+  std::vector<double> told, table;
+};
+
+void report_network(const Options& options, const Value& surroundings, const NetworkRatios& ratios) {
+  if (ratios.told.empty()) return print_verdict("network: no process keeps a layer");
+  std::vector<double> apart;
+  for (std::size_t i = 0; i < ratios.told.size(); ++i) apart.push_back(ratios.told[i] / ratios.table[i]);
+  const Summary told = summarise(ratios.told), table = summarise(ratios.table), between = summarise(apart);
+  fmt::print(
+      "the network: told {:.3f} ({:.3f}-{:.3f}), by `table` {:.3f} ({:.3f}-{:.3f}), told over table {:.3f} ({:.3f}-{:.3f})\n",
+      told.median, told.p10, told.p90, table.median, table.p10, table.p90, between.median, between.p10, between.p90);
+  Value row = Value::map();
+  row.set("part", "network");
+  row.set("layer", "all");
+  row.set("processes", options.processes);
+  row.set("faster", std::ssize(ratios.told));
+  row.set("ratio", to_value(told));
+  row.set("table_ratio", to_value(table));
+  row.set("told_over_table", to_value(between));
+  publish(options.common, surroundings, row);
+}
+
+void network(const Options& options, const Value& surroundings) {
+  std::map<std::string, Verdicts> by_layer;
+  NetworkRatios ratios;
+  for (std::int64_t process = 0; process < options.processes; ++process) {
+    const Value answer = asked_of_a_process(kAnswerNetwork, options.common.threads);
+    for (const Value& layer : answer.at("layers").as_list()) {
+      Verdicts& verdicts = by_layer[layer.at("path").as_string()];
+      const Speed speed = speed_from(layer.at("speed").as_string());
+      verdicts.ratios.push_back(speed.ratio.median);
+      verdicts.faster += speed.faster ? 1 : 0;
+      verdicts.kept = verdicts.kept.value_or(0) + (layer.at("kept").as_bool() ? 1 : 0);
+    }
+    if (answer.find("network") == nullptr) continue;
+    ratios.told.push_back(speed_from(answer.at("network").as_string()).ratio.median);
+    ratios.table.push_back(answer.at("table").as_double());
+  }
+  Agreement agreement(options, surroundings, "network");
+  for (const auto& [path, verdicts] : by_layer) agreement.add(path, verdicts);
+  report_network(options, surroundings, ratios);
+  agreement.print();
 }
 
 void measure(const Options& options) {
-  if (options.part == "answer") return answer(options.common.threads);
-  TESSERA_CHECK(options.part == "all" || options.part == "self" || options.part == "agreement", ConfigError,
-                "veto_bench: there is no part '", options.part, "'; there are self, agreement and all");
+  if (options.part == kAnswer) return answer(options.common.threads);
+  if (options.part == kAnswerNetwork) return answer_network(options.common.threads);
+  constexpr std::string_view kParts[]{"self", "agreement", "network"};
+  const auto wants = [&](std::string_view part) { return options.part == part || options.part == "all"; };
+  TESSERA_CHECK(std::ranges::any_of(kParts, wants), ConfigError, "veto_bench: there is no part '", options.part,
+                "'; there are self, agreement, network and all");
   set_compute_threads(options.common.threads);
   const Value surroundings = describe_surroundings(options.common.threads);
-  if (options.part != "agreement") against_itself(options, surroundings);
-  if (options.part != "self") agreement(options, surroundings);
+  if (wants("self")) against_itself(options, surroundings);
+  if (wants("agreement")) agreement(options, surroundings);
+  if (wants("network")) network(options, surroundings);
 }
 
 int run_program(const std::vector<std::string_view>& words) {
   Options options;
   Arguments arguments("veto_bench", "counts how often `keep: faster` errs");
   add_common(arguments, options.common);
-  arguments.text("--part", options.part, "self, agreement or all");
+  arguments.text("--part", options.part, "self, agreement, network or all");
   arguments.count("--trials", options.trials, "of layers against themselves, in all");
   arguments.count("--processes", options.processes, "that judge the same layers");
   return run_benchmark(arguments, words, [&] { measure(options); });

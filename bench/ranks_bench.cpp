@@ -1,0 +1,171 @@
+// Times training in several processes of this machine, as mpirun starts them, beside one process of as many threads. Both train
+// the same experiment file by the program `tessera` beside this one, run after run in turn: ResNet-20 on random images, batch
+// 128, and the GPT of four blocks on random text, batch 16. The time of a step is the median over the run's lines in
+// timing.jsonl, of which the first are left out. Target: 0.9 of the one process's speed. mpirun must be on the PATH; as root it
+// wants OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1.
+#include <fmt/format.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <random>
+#include <sstream>
+
+#include "bench/result_lines.h"
+#include "bench/turns.h"
+#include "core/config/value.h"
+#include "core/io/scratch_folder.h"
+#include "core/io/vfs.h"
+#include "core/support/error.h"
+
+namespace tessera::bench {
+namespace {
+
+constexpr double kTarget = 0.9;
+constexpr std::int64_t kLogEvery = 5;  // steps of a line
+constexpr std::size_t kWarmUp = 2;  // lines
+
+struct Options {
+  CommonOptions common{.rounds = 5, .results = TESSERA_BENCH_DIR "/results/ranks_bench.jsonl"};
+  std::string model = "all";
+  std::int64_t ranks = 2;
+  std::int64_t steps = 60;
+};
+
+std::string random_bytes(std::mt19937& random, std::size_t count, unsigned kinds, char first) {
+  std::string bytes(count, first);
+  for (char& byte : bytes) byte = static_cast<char>(static_cast<unsigned char>(first) + random() % kinds);
+  return bytes;
+}
+
+// Files of CIFAR-10's binary form.
+void write_images(const ScratchFolder& folder) {
+  constexpr int kRecords = 10000, kPixels = 3072;
+  std::mt19937 random(1);
+  const std::string pixels = random_bytes(random, kPixels * 64, 256, 0);
+  for (const char* name : {"data_batch_1", "data_batch_2", "data_batch_3", "data_batch_4", "data_batch_5", "test_batch"}) {
+    std::string records;
+    for (int i = 0; i < kRecords; ++i) {
+      records += static_cast<char>(i % 10);
+      records += pixels.substr(static_cast<std::size_t>(random() % 63 * kPixels + random() % kPixels), kPixels);
+    }
+    write_file_atomically(real_vfs(), folder / str(name, ".bin"), records);
+  }
+}
+
+void write_text(const ScratchFolder& folder) {
+  std::mt19937 random(1);
+  write_file_atomically(real_vfs(), folder / "text.txt", random_bytes(random, 1000000, 26, 'a'));
+}
+
+struct Workload {
+  const char* name;
+  std::int64_t batch;
+  void (*write_data)(const ScratchFolder&);
+  const char* blocks;  // of the experiment
+};
+const Workload kWorkloads[]{
+    {"resnet20", 128, write_images, R"(data: {name: cifar10, root: ., batch: 128, augment: [{pad_crop: 4}, {flip: horizontal}]}
+model: {name: resnet20}
+optimizer: {name: sgd, lr: 0.1, momentum: 0.9, weight_decay: 1.0e-4}
+)"},
+    {"gpt", 16, write_text,
+     R"(data: {name: text, files: [text.txt], split: [90, 5, 5], tokenizer: bytes, sequence: 256, batch: 16}
+model: {name: gpt, layers: 4, width: 128, heads: 4, length: 256, vocabulary: 256}
+optimizer: {name: adamw, lr: 1.0e-3}
+)"}};
+
+// Milliseconds of a step, from the run's own records.
+double step_ms(const std::string& run, std::int64_t batch) {
+  const std::string path = run + "/timing.jsonl";
+  std::istringstream lines(real_vfs().read_file(path));
+  std::vector<double> ms;
+  for (std::string line; std::getline(lines, line);) {
+    const Value record = parse_json(line, path);
+    const Value* const rate = record.find("samples_per_second");
+    if (rate != nullptr) ms.push_back(1e3 * static_cast<double>(batch) / rate->as_double());
+  }
+  TESSERA_CHECK(ms.size() > kWarmUp, Error, path, ": has ", ms.size(), " timed lines; needs more than ", kWarmUp);
+  return quantile({ms.begin() + kWarmUp, ms.end()}, 0.5);
+}
+
+class TimedRuns {
+ public:
+  TimedRuns(const Workload& workload, const Options& options) : workload_(workload), options_(options) {
+    workload.write_data(folder_);
+  }
+
+  // `ranks` processes, which have the threads between them.
+  double train(std::int64_t ranks) {
+    const std::int64_t threads = options_.common.threads / ranks;
+    const std::string name = str("ranks", ranks, "-", ++runs_);
+    const std::string file = folder_ / (name + ".yaml"), log = folder_ / (name + ".log");
+    write_file_atomically(
+        real_vfs(), file,
+        str("version: 1\nname: ", name, "\nseed: 1\n", workload_.blocks, "threads: {compute: ", threads,
+            ", loader: 1}\nlog_every: ", kLogEvery, "\nstages: [{name: main, train: ", options_.steps, "s}]\n"));
+    const std::string program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "tessera";
+    const std::string started = ranks == 1 ? "" : str("mpirun -n ", ranks, " --bind-to none ");
+    const std::string command =
+        str(started, "'", program, "' train '", file, "' --runs '", folder_ / "runs", "' > '", log, "' 2>&1");
+    TESSERA_CHECK(std::system(command.c_str()) == 0, Error, command, " failed:\n", real_vfs().read_file(log));
+    return step_ms(folder_ / ("runs/" + name + "/1"), workload_.batch);
+  }
+
+ private:
+  const Workload& workload_;
+  const Options& options_;
+  ScratchFolder folder_{"tessera_bench"};
+  int runs_ = 0;
+};
+
+void measure_workload(const Workload& workload, const Options& options, const Value& surroundings) {
+  TimedRuns runs(workload, options);
+  const std::vector<Samples> samples =
+      interleave(2, options.common.rounds, 0, [&](std::size_t side) { return runs.train(side == 0 ? options.ranks : 1); });
+  const Value ratio = ratio_value(samples[1], samples[0]);
+  fmt::print("{}: {} ranks of {} thread(s) {:.1f} ms, one process {:.1f} ms, {}\n", workload.name, options.ranks,
+             options.common.threads / options.ranks, samples[0].median(), samples[1].median(), ratio_text(ratio));
+  Value row = Value::map();
+  row.set("model", workload.name);
+  row.set("batch", workload.batch);
+  row.set("ranks", options.ranks);
+  row.set("steps", options.steps);
+  row.set("rounds", options.common.rounds);
+  row.set("ranks_ms", to_value(samples[0]));
+  row.set("alone_ms", to_value(samples[1]));
+  row.set("ratio", ratio);
+  row.set("target", kTarget);
+  publish(options.common, surroundings, row);
+  print_verdict(fmt::format("{}: {:.3f}x the speed of one process, target {}: {}", workload.name, counted(ratio), kTarget,
+                            counted(ratio) >= kTarget ? "reached" : "missed"));
+}
+
+void measure(const Options& options) {
+  TESSERA_CHECK(options.ranks > 1 && options.common.threads % options.ranks == 0, ConfigError, "ranks_bench: --ranks is ",
+                options.ranks, "; needs 2 or more that divide --threads ", options.common.threads);
+  TESSERA_CHECK(options.steps >= static_cast<std::int64_t>(kWarmUp + 1) * kLogEvery, ConfigError, "ranks_bench: --steps is ",
+                options.steps, "; needs at least ", static_cast<std::int64_t>(kWarmUp + 1) * kLogEvery);
+  const Value surroundings = describe_surroundings(options.common.threads);
+  bool known = false;
+  for (const Workload& workload : kWorkloads) {
+    if (options.model != "all" && options.model != workload.name) continue;
+    known = true;
+    measure_workload(workload, options, surroundings);
+  }
+  TESSERA_CHECK(known, ConfigError, "ranks_bench: there is no model '", options.model, "'; there are resnet20, gpt and all");
+}
+
+int run_program(const std::vector<std::string_view>& words) {
+  Options options;
+  Arguments arguments("ranks_bench", "times training in several processes beside one process of as many threads");
+  add_common(arguments, options.common);
+  arguments.text("--model", options.model, "resnet20, gpt or all");
+  arguments.count("--ranks", options.ranks, "processes, which share the threads");
+  arguments.count("--steps", options.steps, "of each run");
+  return run_benchmark(arguments, words, [&] { measure(options); });
+}
+
+}  // namespace
+}  // namespace tessera::bench
+
+int main(int argc, char** argv) { return tessera::bench::run_program({argv + 1, argv + argc}); }
