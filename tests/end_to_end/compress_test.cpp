@@ -167,10 +167,12 @@ TEST_F(Compress, RecordedChoicesAreReplayedAndDecide) {
   expect_in(kept.output, "  2   1  2.00x (1.50-2.50)  factored\n");
   expect_in(kept.output, "  2   1  2.00x (1.50-2.50)  2 of 2 matched layers factored\n");
   const Outcome marked = replay("not-faster", "always");
-  expect_outcome(marked, 0, "  2   1  2.00x (1.50-2.50)  factored: not faster at batch 2, folded inference, 1 threads\n");
-  expect_in(marked.output, "  2 of 2 matched layers factored, not faster\n");
+  expect_outcome(
+      marked, 0,
+      "  2   1  2.00x (1.50-2.50)  factored: not faster at batch 2, folded inference, 1 threads, by the rounds that decide\n");
+  expect_in(marked.output, "  2 of 2 matched layers factored, not faster in the rounds that decide\n");
   const Outcome back = replay("not-faster", "faster");
-  expect_outcome(back, 0, "  dense: not faster at batch 2, folded inference, 1 threads\n");
+  expect_outcome(back, 0, "  dense: not faster at batch 2, folded inference, 1 threads, by the rounds that decide\n");
   expect_in(back.output, "  0 of 2 matched layers changed\n");
   EXPECT_EQ(logits(*loaded()), logits(*dense()));
   fs::remove(out());

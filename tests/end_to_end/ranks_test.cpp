@@ -87,7 +87,8 @@ TEST_F(Ranks, HooksHaveTheBytesOfOneProcess) {
 stages:
   - {name: dense, train: 4s}
   - {name: sparse, train: 8s, prune: {layers: fc, pattern: n_m, sr_ste: {freeze: 6s}}}
-  - {name: held, train: 8s, admm: {layers: conv2, sparsity: 0.7, rho: 1, update: 3s}}
+  - {name: held, train: 8s, admm: {layers: conv1, sparsity: 0.7, rho: 1, update: 3s}}
+  - {name: factored, factorise: {keep: always, layers: conv2, format: tucker2, ranks: {out: 8, in: 4}}, train: 4s}
 )";
   write_bytes(folder_ / "masks.yaml", plain.substr(0, stages) + masks + plain.substr(rest));
   write_bytes(folder_ / "hooks.yaml", plain.substr(0, stages) + hooks + plain.substr(rest));
@@ -237,7 +238,7 @@ TEST_F(Ranks, AnErrorOfOneEndsAll) {
 }
 
 TEST_F(Ranks, AWrongWordIsToldOnceAndHelpToo) {
-  const Outcome wrong = run_ranks(2, {"train", "--bogus"});
+  const Outcome wrong = run_ranks(2, train("small.yaml", "r", {"--bogus"}));
   EXPECT_EQ(wrong.exit_code, 2) << wrong.output;
   EXPECT_EQ(count_of(wrong.output, "--bogus"), 1) << wrong.output;
   const Outcome help = run_ranks(2, {"train", "--help"});
