@@ -16,7 +16,6 @@
 #include "train/run/failure_advice.h"
 #include "train/run/stage_preparation.h"
 #include "train/tasks/builtin.h"
-#include "train/tasks/masked_token.h"
 
 namespace tessera {
 namespace {
@@ -75,8 +74,8 @@ std::string in_words(const RunContext& run) {
     words += str(", and batch norms normalise over ", run.config().data.batch / run.options.ranks->size(), " samples at a time");
   }
   if (of_shares && drops_out(run.state.model())) words += "; dropout draws other masks";
-  if (of_shares && task_of(run.config().data).name() == MaskedToken::kName) {
-    words += "; the loss weighs the shares of the ranks alike, however many tokens each asks for";
+  if (of_shares && task_of(run.config().data).targets_vary()) {
+    words += "; the loss weighs the shares of the ranks alike, however many targets each has";
   }
   if (any_stage([](const TrainingConfig& training) { return training.power_sgd.has_value(); })) {
     words += "; rank 0 goes on with the sum of what compressed gradients have left out";

@@ -12,6 +12,7 @@ class MaskedToken final : public TokenTask {
   static constexpr std::string_view kName = name_of(TextTask::masked_token);
 
   std::string_view name() const override { return kName; }
+  bool targets_vary() const override { return true; }
   std::span<const Metric> metrics() const override;
   std::unique_ptr<SummedScore> score() const override;
   std::unique_ptr<TaskDetails> details(const Subset& split, const DetailOptions& options) const override;

@@ -76,6 +76,8 @@ class Task {
   virtual Var loss(const Var& output, const Batch& batch, const LossConfig& config) const = 0;
   // What that is the mean over, so that batches add up to a split: its samples, or what it asks of them.
   virtual std::int64_t loss_weight(const Batch& batch) const { return batch.samples(); }
+  // Whether that differs from sample to sample. The parts of a batch, micro-batches and shares of ranks, are weighed by samples.
+  virtual bool targets_vary() const { return false; }
   // Both, of answers that are judged. Waits for the device.
   BatchLoss batch_loss(const Var& output, const Batch& batch) const {
     return {loss(output, batch, {}).value().item(), loss_weight(batch)};

@@ -24,6 +24,8 @@ std::int64_t greatest(const Tensor& scores, std::int64_t row) {
   return std::max_element(x, x + scores.dim(2)) - x;
 }
 
+TEST(MaskedTokenTask, HasTargetsThatVaryFromSampleToSample) { EXPECT_TRUE(MaskedToken().targets_vary()); }
+
 TEST(MaskedTokenTask, CountsHiddenTokensAlone) {
   const MaskedToken task;
   const Tensor first = random_scores(2, 3, 13, 1), second = random_scores(1, 3, 13, 2);
