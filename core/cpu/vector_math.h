@@ -8,9 +8,9 @@
 namespace tessera::cpu {
 namespace {
 
-// exp(x) of what is not above 0 but for rounding: 2^n 2^f with n + f = x log2(e), |f| <= 1/2, and 2^f by a polynomial fitted for the
-// least relative error, 9e-8. Rounded, the error is 2e-7 and |x| 8e-8 of the result; 0 where that is less than the
-// least normal number.
+// exp(x) of what is not above 0 but for rounding: 2^n 2^f with n + f = x log2(e), |f| <= 1/2, and 2^f by a polynomial fitted for
+// the least relative error, 9e-8. Rounded, the error is 2e-7 and |x| 8e-8 of the result; 0 where that is less than the least
+// normal number.
 template <int W>
 [[gnu::always_inline]] inline Vec<W> exp_below(Vec<W> x) {
   constexpr float kLeast = -126;

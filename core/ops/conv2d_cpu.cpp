@@ -26,7 +26,7 @@ constexpr std::size_t kWeight = 1;  // among a primitive's operands
 thread_local std::map<std::string, std::size_t> runs;
 
 Tensor as_pixels(const Tensor& x) { return x.reshape({x.dim(0) * x.dim(1) * x.dim(2), x.dim(3)}); }
-Tensor as_matrix(const Tensor& weight) { return weight.reshape({weight.dim(0), weight.numel() / weight.dim(0)}); }
+Tensor as_matrix(const Tensor& weight) { return weight.reshape({weight.dim(0), weight.dim(1) * weight.dim(2) * weight.dim(3)}); }
 
 // Images [n, h, w, in] as [n, oh, ow, kh, kw in] without copying, of a geometry of patches.
 Tensor as_windows(const Tensor& x, const Conv2dGeometry& g) {

@@ -169,27 +169,47 @@ void forward_transposed(const Tensor& x, const Tensor& weight, const Tensor& y) 
   matmul(batch_of_one(x), batch_of_one(transposed), batch_of_one(y), {});
 }
 
-using Choices = onednn::PlanCache<bool>;
+// Of which the clock chooses between two ways. With the bias and the rectifier that stand behind the product.
+enum class TwoWays : std::int64_t {
+  constant,
+  forward_bias,
+  forward_relu,
+  forward_bias_relu,
+  backward_weight,
+  backward_weight_bias
+};
+
+struct TwoWaysNames {
+  const char *op, *first, *second;
+};
+constexpr std::array<TwoWaysNames, 6> kTwoWays{{{"linear.constant", "packed", "transposed"},
+                                                {"linear.forward bias", "matmul", "inner_product"},
+                                                {"linear.forward relu", "matmul", "inner_product"},
+                                                {"linear.forward bias relu", "matmul", "inner_product"},
+                                                {"linear.backward_weight", "inner_product", "products"},
+                                                {"linear.backward_weight bias", "inner_product", "products"}}};
 
 // Whether the second of two ways to compute in f32 is the faster, by the clock; without one, and of small products, the first is
 // taken. `ways(i)` computes in the i-th.
 template <class Ways>
-bool takes_second(Choices& known, const std::string& op, const Sizes& s, const std::vector<std::string>& names,
-                  const Ways& ways) {
+bool takes_second(TwoWays op, const Sizes& s, const Ways& ways) {
   const double flops = 2.0 * static_cast<double>(s.rows * s.in) * static_cast<double>(s.out);
   if (!decisions_active() || s.dtype != DType::f32 || flops < kLeastFlopsToMeasure) return false;
-  return *known.get({s.rows, s.in, s.out, static_cast<std::int64_t>(decision_epoch())}, [&] {
+  thread_local onednn::PlanCache<bool> known;
+  const auto number = static_cast<std::int64_t>(op);
+  return *known.get({number, s.rows, s.in, s.out, static_cast<std::int64_t>(decision_epoch())}, [&] {
+    const TwoWaysNames& names = kTwoWays[static_cast<std::size_t>(number)];
     const auto seconds = [&](std::size_t i) { return seconds_of(i, [&] { ways(i); }); };
-    const std::string name = str(op, " rows", s.rows, " in", s.in, " out", s.out, " threads", onednn::threads_now());
-    return std::make_unique<bool>(decide(name, names, seconds) == 1);
+    const std::string key = str(names.op, " rows", s.rows, " in", s.in, " out", s.out, " threads", onednn::threads_now());
+    const std::array<std::string, 2> candidates{names.first, names.second};
+    return std::make_unique<bool>(decide(key, candidates, seconds) == 1);
   });
 }
 
 // Of a weight that is kept, without anything behind the product: sgemm knows neither bias nor rectifier.
 bool takes_transposed(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, bool relu) {
   if (ConstantWeights::current() == nullptr || bias.defined() || relu) return false;
-  thread_local Choices known;
-  return takes_second(known, "linear.constant", sizes_of(x, y), {"packed", "transposed"}, [&](std::size_t i) {
+  return takes_second(TwoWays::constant, sizes_of(x, y), [&](std::size_t i) {
     i == 0 ? forward_in_library(x, weight, bias, y, relu) : forward_transposed(x, weight, y);
   });
 }
@@ -197,10 +217,9 @@ bool takes_transposed(const Tensor& x, const Tensor& weight, const Tensor& bias,
 // Of a weight that changes, with a bias or rectifier inside the product.
 bool takes_inner_product(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, bool relu) {
   if (ConstantWeights::current() != nullptr || (!bias.defined() && !relu)) return false;
-  thread_local std::array<Choices, 4> known;
-  const std::string op = str("linear.forward", bias.defined() ? " bias" : "", relu ? " relu" : "");
-  return takes_second(known[(bias.defined() ? 1U : 0U) + (relu ? 2U : 0U)], op, sizes_of(x, y), {"matmul", "inner_product"},
-                      [&](std::size_t i) { forward_in_library(x, weight, bias, y, relu, i == 1); });
+  const TwoWays op = !relu ? TwoWays::forward_bias : bias.defined() ? TwoWays::forward_bias_relu : TwoWays::forward_relu;
+  return takes_second(op, sizes_of(x, y),
+                      [&](std::size_t i) { forward_in_library(x, weight, bias, y, relu, /*inner_product=*/i == 1); });
 }
 
 // A single row waits for memory, not for multiplications, so that a far smaller product than kLeastFlopsToMeasure is worth a
@@ -269,14 +288,12 @@ void backward_weight_by_products(const Tensor& x, const Tensor& grad_y, const Te
 
 // In place of the library's gradient of an inner product, which takes the bias along.
 bool takes_products(const Tensor& x, const Tensor& grad_y, const Tensor& grad_weight, const Tensor& grad_bias) {
-  thread_local std::array<Choices, 2> known;
-  const std::string op = str("linear.backward_weight", grad_bias.defined() ? " bias" : "");
-  return takes_second(known[grad_bias.defined() ? 1 : 0], op, sizes_of(x, grad_y), {"inner_product", "products"},
-                      [&](std::size_t i) {
-                        if (i == 1 || !backward_weight_onednn(x, grad_y, grad_weight, grad_bias)) {
-                          backward_weight_by_products(x, grad_y, grad_weight, grad_bias);
-                        }
-                      });
+  const TwoWays op = grad_bias.defined() ? TwoWays::backward_weight_bias : TwoWays::backward_weight;
+  return takes_second(op, sizes_of(x, grad_y), [&](std::size_t i) {
+    if (i == 1 || !backward_weight_onednn(x, grad_y, grad_weight, grad_bias)) {
+      backward_weight_by_products(x, grad_y, grad_weight, grad_bias);
+    }
+  });
 }
 
 }  // namespace

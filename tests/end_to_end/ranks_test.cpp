@@ -219,6 +219,18 @@ TEST_F(Ranks, ResumeTellsWhatBecomesOfWhatCompressedGradientsLeftOut) {
                  "process\n");
 }
 
+TEST_F(Ranks, ResumeTellsHowMaskedTokensAreWeighed) {
+  write_bytes(folder_ / "a.txt", numbered_lines(60));
+  write_bytes(folder_ / "b.txt", numbered_lines(20, "milk"));
+  std::string masked = changed(changed(kSmallGpt, "name: gpt\nseed", "name: small\nseed"), "micro_batch: 4\n", "");
+  masked = changed(changed(masked, "batch: 8}", "batch: 8, task: masked-token}"), "vocabulary: 256", "vocabulary: 257");
+  write_bytes(folder_ / "masked.yaml", masked);
+  ASSERT_EQ(run_ranks(2, train("masked.yaml", "r"), {"TESSERA_KILL_AT=step:9"}).exit_code, 128 + 9);
+  expect_outcome(
+      run_ranks(1, {"resume", run_in("r")}), 0,
+      "in another order; the loss weighs the shares of the ranks alike, however many targets each has; threads.compute ");
+}
+
 TEST_F(Ranks, ASignalStopsAllOfThemAndEverythingIsSaved) {
   RunningProgram program(started(2, train("small.yaml", "r", {"stages[0].train=3000e"})), kRanksEnvironment);
   ASSERT_TRUE(program.wait_for("dense epoch 1"));

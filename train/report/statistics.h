@@ -1,6 +1,7 @@
 // Means, deviations and intervals, for the figures of a few seeds.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <limits>
 #include <span>
@@ -29,6 +30,7 @@ struct MeanInterval {
   double mean = 0;
   double low = -std::numeric_limits<double>::infinity();  // as it stays for fewer than two samples
   double high = std::numeric_limits<double>::infinity();
+  bool is_bounded() const { return std::isfinite(low); }
 };
 MeanInterval mean_interval(std::span<const double> samples);
 

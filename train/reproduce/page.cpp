@@ -4,8 +4,6 @@
 #include <cmath>
 
 #include "compress/report.h"
-#include "core/config/fields.h"
-#include "core/config/read.h"
 #include "core/support/log.h"
 #include "core/support/text.h"
 
@@ -20,11 +18,9 @@ std::string capitalised(std::string_view word) {
   return text;
 }
 
-bool has_interval(const MeanInterval& difference) { return std::isfinite(difference.low); }
-
 std::string difference_cell(const Metric& metric, const MeanInterval& difference) {
   if (difference.n == 0) return "-";
-  if (!has_interval(difference)) return signed_cell(metric, difference.mean);
+  if (!difference.is_bounded()) return signed_cell(metric, difference.mean);
   return str(signed_cell(metric, difference.mean), " (", signed_cell(metric, difference.low), " to ",
              signed_cell(metric, difference.high), ") ", verdict_word(verdict_of(difference)));
 }
@@ -63,18 +59,6 @@ bool has_verdicts(const TableView& view) {
       view.rows, [](const ArmRow& row) { return !row.cells.empty() && row.cells.front().matched_layers.has_value(); });
 }
 
-// Whether its arms read inputs of different shapes.
-bool has_inputs(const TableView& view) {
-  std::vector<Shape> inputs;
-  for (const ArmRow& row : view.rows) inputs.push_back(row.input);
-  return std::ranges::adjacent_find(inputs, std::ranges::not_equal_to()) != inputs.end();
-}
-
-// Whether an arm is compared with another one than the baseline.
-bool has_against(const TableView& view) {
-  return std::ranges::any_of(view.rows, [&](const ArmRow& row) { return row.against != view.file.baseline_arm(); });
-}
-
 // "32x32x3"; "256" for tokens.
 std::string input_cell(const ArmRow& row) {
   std::string text;
@@ -90,11 +74,11 @@ std::vector<std::string> arm_names(const TableView& view) {
   const Metric& metric = *view.metric;
   std::vector<std::string> names{"arm"};
   if (view.file.tune) names.push_back(view.file.tune->key);
-  if (has_inputs(view)) names.emplace_back("input");
+  if (view.has_inputs()) names.emplace_back("input");
   names.insert(names.end(), {"n", heading_of(metric)});
-  if (has_against(view)) names.emplace_back("compared with");
+  if (view.has_against()) names.emplace_back("compared with");
   names.push_back(str(difference_unit_of(metric), difference_unit_of(metric).empty() ? "" : " ", "over ",
-                      has_against(view) ? "it" : "baseline", " (95 %)"));
+                      view.has_against() ? "it" : "baseline", " (95 %)"));
   names.insert(names.end(), {"parameters", "MMACs"});
   if (has_sparsity(view)) names.insert(names.end(), {"sparsity %", "file KiB"});
   if (has_verdicts(view)) names.emplace_back("layers compressed");
@@ -111,10 +95,10 @@ std::vector<std::string> arm_cells(const TableView& view, const ArmRow& row) {
   const Metric& metric = *view.metric;
   std::vector<std::string> cells{markdown_cell(row.arm)};
   if (view.file.tune) cells.push_back(row.tuned ? shortest(*row.tuned) : "-");
-  if (has_inputs(view)) cells.push_back(input_cell(row));
+  if (view.has_inputs()) cells.push_back(input_cell(row));
   cells.push_back(std::to_string(row.cells.size()));
   cells.push_back(mean_text(metric, row.tests()));
-  if (has_against(view)) cells.push_back(row.is_baseline() ? "-" : markdown_cell(row.against));
+  if (view.has_against()) cells.push_back(row.is_baseline() ? "-" : markdown_cell(row.against));
   cells.push_back(row.is_baseline() ? "baseline" : difference_cell(metric, row.difference));
   cells.push_back(std::to_string(last_stage(row).parameters));
   cells.push_back(millions(last_stage(row).macs));
@@ -205,10 +189,10 @@ std::string notes(const TableView& view) {
   }
   text += " Training time is that of the training steps, shared stages included, at the median rate of each stage.";
   if (!view.timed_on.empty()) {
-    text += str(" Networks", has_inputs(view) || has_against(view) ? " that are compared" : "",
+    text += str(" Networks", view.has_inputs() || view.has_against() ? " that are compared" : "",
                 " are timed in turn, batch norms folded, on ", view.timed_on, "; speed-up is over ",
-                has_against(view) ? "the arm that a row is compared with" : file.baseline_arm(), ".");
-    if (has_inputs(view)) text += " An arm has none over one of another input.";
+                view.has_against() ? "the arm that a row is compared with" : file.baseline_arm(), ".");
+    if (view.has_inputs()) text += " An arm has none over one of another input.";
     if (file.decode) text += " A decode time is that of one more position, with keys and values of those in front of it cached.";
     if (file.training) text += " A training time is that of a forward and a backward.";
   }
@@ -231,24 +215,24 @@ std::string count_field(const std::optional<std::int64_t>& count) { return count
 
 std::string csv_names(const TableView& view) {
   const std::string_view column = view.metric->column;
-  return str("arm,tuned,seeds,", has_inputs(view) ? "input," : "", column, "_mean,", column, "_sd,",
-             has_against(view) ? "against," : "",
+  return str("arm,tuned,seeds,", view.has_inputs() ? "input," : "", column, "_mean,", column, "_sd,",
+             view.has_against() ? "against," : "",
              "difference_mean,difference_low,difference_high,verdict,parameters,macs,file_bytes,train_seconds,sparsity,"
              "matched_layers,compressed_layers,phase,batch,ms_median,ms_p10,ms_p90,speedup_median,speedup_p10,speedup_p90\n");
 }
 
 std::string csv_difference(const MeanInterval& difference) {
   if (difference.n == 0) return ",,,";
-  return str(difference.mean, ',', has_interval(difference) ? str(difference.low) : "", ',',
-             has_interval(difference) ? str(difference.high) : "", ',', verdict_word(verdict_of(difference)));
+  return str(difference.mean, ',', difference.is_bounded() ? str(difference.low) : "", ',',
+             difference.is_bounded() ? str(difference.high) : "", ',', verdict_word(verdict_of(difference)));
 }
 
 // What stands in each of a row's lines, in front of the phase.
 std::string csv_head(const TableView& view, const ArmRow& row) {
   std::string text = str(csv_field(row.arm), ',', row.tuned ? shortest(*row.tuned) : "", ',', row.cells.size(), ',');
-  if (has_inputs(view)) text += str(input_cell(row), ',');
+  if (view.has_inputs()) text += str(input_cell(row), ',');
   text += str(formatted("%.6f", mean_of(row.tests())), ',', formatted("%.6f", sample_stddev(row.tests())), ',');
-  if (has_against(view)) text += str(row.is_baseline() ? "" : csv_field(row.against), ',');
+  if (view.has_against()) text += str(row.is_baseline() ? "" : csv_field(row.against), ',');
   return str(text, csv_difference(row.difference), ',', last_stage(row).parameters, ',', last_stage(row).macs, ',',
              row.cells.front().file_bytes, ',', formatted("%.1f", row.train_seconds()), ',',
              formatted("%.6g", last_stage(row).sparsity), ',', count_field(row.cells.front().matched_layers), ',',
@@ -258,72 +242,6 @@ std::string csv_head(const TableView& view, const ArmRow& row) {
 std::string csv_summary(const std::optional<Summary>& summary) {
   return summary ? str(',', summary->median, ',', summary->p10, ',', summary->p90) : ",,,";
 }
-
-// The members of a view's parts, for JSON.
-struct IntervalFields {
-  MeanInterval value;
-  void fields(Fields& f) {
-    std::optional<double> low = has_interval(value) ? std::optional(value.low) : std::nullopt;
-    std::optional<double> high = has_interval(value) ? std::optional(value.high) : std::nullopt;
-    f.add("n", value.n, {.help = "seeds that both have"});
-    f.add("mean", value.mean, {.help = "of the differences"});
-    f.add("low", low, {.help = "end of the 95 % interval; null of one seed", .nullable = true});
-    f.add("high", high, {.help = "its other end", .nullable = true});
-    f.add_computed("verdict", std::string(verdict_word(verdict_of(value))), {.help = "higher, lower or undecided"});
-  }
-};
-
-struct BatchTime {
-  TimedBatch timed = {};
-  ArmTime time = {};
-  void fields(Fields& f) {
-    f.add("batch", timed.batch, {.help = "samples"});
-    f.add_computed("phase", std::string(name_of(timed.phase)),
-                   {.help = "inference, decode, or the forward and backward of training"});
-    time.fields(f);
-  }
-};
-
-struct RowFields {
-  ArmRow row;
-  std::string_view column;  // of the metric
-  std::vector<TimedBatch> timed;
-  bool with_input = false;  // in a table whose arms read different ones
-  bool with_against = false;  // in a table with an arm that names one
-  void fields(Fields& f) {
-    IntervalFields difference{row.difference};
-    std::vector<BatchTime> times;
-    for (std::size_t i = 0; i < row.times.size(); ++i) {
-      if (row.times[i]) times.push_back({timed[i], *row.times[i]});
-    }
-    f.add("arm", row.arm, {.help = "its name"});
-    f.add("tuned", row.tuned, {.help = "value of the tuned key"});
-    std::optional<double> mean, deviation;
-    if (!row.cells.empty()) mean = mean_of(row.tests());
-    if (row.cells.size() > 1) deviation = sample_stddev(row.tests());
-    f.add(str(column, "_mean"), mean, {.help = "over the seeds; null without any", .nullable = true});
-    f.add(str(column, "_sd"), deviation, {.help = "sample standard deviation; null of fewer than two", .nullable = true});
-    if (with_input) {
-      const Shape input = row.input.erase(0);
-      f.add_computed("input", std::vector<std::int64_t>(input.begin(), input.end()), {.help = "shape of one sample"});
-    }
-    if (with_against) f.add("against", row.against, {.help = "the arm that difference and speed-ups refer to"});
-    f.add("difference", difference, {.help = "to the baseline, or to the arm `against`, seed by seed"});
-    f.add("cells", row.cells, {.help = "one per seed"});
-    f.add("failures", row.failures, {.help = "seeds without a figure, and why"});
-    f.add("times", times, {.help = "of each batch that was timed"});
-  }
-};
-
-struct AnswerFields {
-  QuestionAnswer answer;
-  void fields(Fields& f) {
-    IntervalFields difference{answer.difference};
-    f.add("question", answer.question, {.help = "as the table file asks it"});
-    f.add("difference", difference, {.help = "of the two arms, seed by seed"});
-    f.add_computed("answer", answer_text(answer), {.help = "in words"});
-  }
-};
 
 }  // namespace
 
@@ -341,7 +259,7 @@ std::string answer_text(const QuestionAnswer& answer) {
   std::string text =
       str(answer.question.ask, ' ', word, ": ", answer.question.arm, " is ", cell_of(metric, std::abs(difference.mean), 2),
           unit.empty() ? "" : " ", unit, difference.mean < 0 ? " below " : " above ", answer.question.against);
-  if (!has_interval(difference)) return str(text, " (", difference.n, " seed; no interval).");
+  if (!difference.is_bounded()) return str(text, " (", difference.n, " seed; no interval).");
   return str(text, " (95 % interval ", signed_cell(metric, difference.low), " to ", signed_cell(metric, difference.high), ", ",
              difference.n, " seeds).");
 }
@@ -373,31 +291,6 @@ std::string to_csv(const TableView& view) {
     }
   }
   return text;
-}
-
-Value to_value(const TableView& view, const std::string& command) {
-  Value value = Value::map();
-  value.set("name", view.file.name);
-  value.set("command", command);
-  value.set("baseline", view.file.baseline_arm());
-  value.set("cells", static_cast<std::int64_t>(view.cells));
-  value.set("wanted", static_cast<std::int64_t>(view.wanted));
-  value.set("timed_on", view.timed_on);
-  Value commits = Value::list();
-  for (const std::string& commit : view.commits) commits.as_list().emplace_back(commit);
-  value.set("commits", std::move(commits));
-  if (view.file.tune) value.set("tune", write(*view.file.tune));
-  Value rows = Value::list();
-  for (const ArmRow& row : view.rows)
-    rows.as_list().push_back(write(RowFields{row, view.metric->column, view.file.timed(), has_inputs(view), has_against(view)}));
-  value.set("rows", std::move(rows));
-  Value answers = Value::list();
-  for (const QuestionAnswer& answer : view.answers) answers.as_list().push_back(write(AnswerFields{answer}));
-  value.set("answers", std::move(answers));
-  Value published = Value::list();
-  for (const PublishedRow& row : view.file.published) published.as_list().push_back(write(row));
-  value.set("published", std::move(published));
-  return value;
 }
 
 }  // namespace tessera

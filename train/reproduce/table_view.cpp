@@ -134,6 +134,14 @@ double ArmRow::train_seconds() const {
   return quantile(std::move(seconds), 0.5);
 }
 
+bool TableView::has_inputs() const {
+  return std::ranges::adjacent_find(rows, std::ranges::not_equal_to(), &ArmRow::input) != rows.end();
+}
+
+bool TableView::has_against() const {
+  return std::ranges::any_of(rows, [&](const ArmRow& row) { return row.against != file.baseline_arm(); });
+}
+
 TableView view_of(const TableFile& table, std::span<const ArmChoice> arms, const ResultsFile& results) {
   TableView view{.file = table};
   for (const ArmChoice& arm : arms) view.wanted += table.seeds_of(*arm.arm).size();

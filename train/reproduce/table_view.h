@@ -71,6 +71,9 @@ struct TableView {
   std::size_t wanted = 0;  // that the table shows
   std::string timed_on{};  // empty before the networks were timed
   std::vector<std::string> commits{};  // of the programs that these results come from, each once
+
+  bool has_inputs() const;  // whether its arms read inputs of different shapes
+  bool has_against() const;  // whether an arm is compared with another one than the baseline
 };
 
 TableView view_of(const TableFile& table, std::span<const ArmChoice> arms, const ResultsFile& results);

@@ -214,6 +214,10 @@ TEST_F(LatencyRanksTest, TimesAreKeptBetweenCommands) {
   const TemporaryFolder cache;
   double waited = 0, per_reading = 1;
   const HostClock host(steady_seconds, [&] { return waited += per_reading; });
+  std::size_t warnings = 0;
+  const testing::LogSinkScope sink([&](LogLevel, std::string_view message) {
+    warnings += message.find("threads waited for a core in ") != std::string_view::npos ? 1 : 0;
+  });
   const VariableScope environment("TESSERA_CACHE", cache.path().string());
   const auto timings_of_layers = [&](const std::string& kept_for) {
     std::size_t count = 0;
@@ -228,7 +232,9 @@ TEST_F(LatencyRanksTest, TimesAreKeptBetweenCommands) {
   };
   const std::size_t first = timings_of_layers("this machine");
   EXPECT_GT(first, 10u);
+  EXPECT_EQ(warnings, 1u) << "of the first timing of a pass";
   EXPECT_EQ(timings_of_layers("this machine"), first) << "none was quiet";
+  EXPECT_EQ(warnings, 2u);
   per_reading = 0;
   EXPECT_EQ(timings_of_layers("this machine"), first);
   EXPECT_EQ(timings_of_layers("this machine"), 0u);

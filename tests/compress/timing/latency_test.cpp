@@ -4,11 +4,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <string>
+#include <string_view>
 #include <thread>
 
 #include "core/device/constant_weights.h"
 #include "core/device/device_work.h"
 #include "core/ops/arithmetic.h"
+#include "core/support/log.h"
+#include "tests/support/scopes.h"
 
 namespace tessera {
 namespace {
@@ -92,6 +96,17 @@ TEST(Latency, WarmsUpAndRepeatsOnTheAskedShape) {
   time_networks(networks, {5, 1}, 6);
   EXPECT_EQ(one.calls(), 16);
   EXPECT_EQ(one.shape(), Shape({5, 1}));
+}
+
+TEST(Latency, WarnsWhereOtherProgramsHadTheCores) {
+  double waited = 0;
+  const HostClock clock([] { return 0.0; }, [&] { return waited += 1; });
+  std::string warnings;
+  const testing::LogSinkScope sink([&](LogLevel, std::string_view message) { warnings += message; });
+  Sleep one(std::chrono::microseconds(0)), other(std::chrono::microseconds(0));
+  Module* networks[] = {&one, &other};
+  time_networks(networks, {5, 1}, 6);
+  EXPECT_TRUE(warnings.starts_with("timing the networks: threads waited for a core in 6 of 6 rounds")) << warnings;
 }
 
 // y = x * w, with a buffer that counts training passes.

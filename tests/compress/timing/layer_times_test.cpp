@@ -12,11 +12,24 @@
 #include "layers/tucker2_conv2d.h"
 #include "tests/compress/timing/busy.h"
 #include "tests/support/peak_growth.h"
+#include "tests/support/scopes.h"
 
 namespace tessera::testing {
 namespace {
 
 constexpr std::int64_t kRounds = 7;
+
+TEST(LayerTimes, WarnOnceWhereOtherProgramsHadTheCores) {
+  double waited = 0;
+  const HostClock clock([] { return 0.0; }, [&] { return waited += 1; });
+  std::string warnings;
+  const LogSinkScope sink([&](LogLevel, std::string_view message) { warnings += message; });
+  std::unique_ptr<Module> root = std::make_unique<Sequential>();
+  root->add_child("a", std::make_unique<Busy>("dense", kSlow));
+  time_layers(root, {}, {3, 4}, {.sampling = Sampling::told_in(kRounds)});
+  EXPECT_TRUE(warnings.starts_with("timing the layers: threads waited for a core in 14 of 14 rounds")) << warnings;
+  EXPECT_EQ(warnings.find("timing", 1), std::string::npos) << warnings;
+}
 
 TEST(LayerTimes, CompressedLayersStandBesideWhatTheyReplaceAndTheNetworkComesLast) {
   const PlannedClock clock;

@@ -22,7 +22,7 @@ TEST(VetoTraining, LeavesStatisticsAndGradientsAlone) {
    public:
     std::string_view name() const override { return "swap"; }
     std::string_view done() const override { return "factored"; }
-  std::vector<BlockProblem> try_prepare(std::unique_ptr<Module>&, const Shape&, const PassMeans&) override { return {}; }
+    std::vector<BlockProblem> try_prepare(std::unique_ptr<Module>&, const Shape&, const PassMeans&) override { return {}; }
     bool matches(const std::string&, const Module& module) const override { return module.kind() == "conv2d"; }
     std::unique_ptr<Module> rewrite(const Module&, LayerReport&) const override {
       auto conv = std::make_unique<Conv2d>(Conv2dConfig{.in = 2, .out = 3});
