@@ -256,8 +256,8 @@ void answer_network(std::int64_t threads) {
   std::unique_ptr<Module> network = build_model(named_model("resnet8", 10), input);
   initialize(*network, 1);
   const std::unique_ptr<Module> dense = for_inference(*network);
-  FactorisePass pass(
-      read<FactoriseConfig>(parse_json(R"({"format": "tucker2", "ranks": {"macs": 0.5, "per": "layer"}})", "veto_bench")));
+  FactorisePass pass(read<FactoriseConfig>(
+      parse_json(R"({"layers": "layer*", "format": "tucker2", "ranks": {"macs": 0.5, "per": "layer"}})", "veto_bench")));
   const Veto veto({.batch = kNetworkBatch, .timing = {.folded = for_inference}});
   const DecisionScope fastest({.measure = true});
   const PassReport report = run_pass(network, pass, input, &veto);
