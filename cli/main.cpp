@@ -24,15 +24,15 @@ int run_verb(const Run& run) {
                   "standard output cannot be written");
     return code;
   } catch (const RankFailed& failed) {
-    std::cerr << "tessera: " << failed.what() << '\n';
+    std::cerr << str("tessera: ", failed.what(), '\n');
     return failed.exit_code();
   } catch (const ConfigError& error) {
     leave_it_to_rank_0(kBadInput, error.what());
-    std::cerr << error.what() << '\n';
+    std::cerr << str(error.what(), '\n');
     return kBadInput;
   } catch (const std::exception& error) {
     leave_it_to_rank_0(kFailed, error.what());
-    std::cerr << "tessera: " << error.what() << '\n';
+    std::cerr << str("tessera: ", error.what(), '\n');
     return kFailed;
   }
 }
@@ -50,7 +50,7 @@ void print_messages() {
     if (level < least) return;
     const int rank = ranks().rank();
     rank_log().line(message);
-    std::cerr << "tessera: " << (rank > 0 ? str("rank ", rank, ": ") : "") << message << '\n';
+    std::cerr << str("tessera: ", rank > 0 ? str("rank ", rank, ": ") : "", message, '\n');
   });
 }
 

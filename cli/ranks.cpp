@@ -3,10 +3,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
 #include <string>
+#include <thread>
 
 #include "cli/verb.h"
 #include "core/support/error.h"
@@ -27,6 +29,12 @@ namespace tessera::cli {
 namespace {
 
 std::unique_ptr<Communicator> several;
+
+// mpirun drops what it has not read when a rank ends all: the message in front of this call would be lost.
+void end_all_told(Communicator& ranks, int exit_code) {
+  std::this_thread::sleep_for(std::chrono::milliseconds(200));
+  ranks.end_all(exit_code);
+}
 
 int number_in(const char* variable) {
   const char* const text = std::getenv(variable);
@@ -60,7 +68,7 @@ Communicator* joined = nullptr;  // what several holds, also while it ends
 // Ends all, from another thread than the one that computes.
 void end_ranks(const std::string& why) {
   std::cerr << str("tessera: ", why, "; all ranks end, and the last checkpoint stands\n");
-  joined->end_all(kFailed);
+  end_all_told(*joined, kFailed);
 }
 
 MakeGpuSums gpu_sums() {
@@ -110,15 +118,15 @@ void leave_it_to_rank_0(int exit_code, std::string_view why) {
 int leave_ranks(int exit_code) {
   if (!several) return exit_code;
   std::cout.flush();
-  if (exit_code != kDone && exit_code != kStopped) several->end_all(exit_code);
+  if (exit_code != kDone && exit_code != kStopped) end_all_told(*several, exit_code);
   try {
     several->barrier();
   } catch (const RankFailed& failed) {
-    std::cerr << "tessera: " << failed.what() << '\n';
-    several->end_all(failed.exit_code());
+    std::cerr << str("tessera: ", failed.what(), '\n');
+    end_all_told(*several, failed.exit_code());
   } catch (const Error& error) {
-    std::cerr << "tessera: " << error.what() << '\n';
-    several->end_all(kFailed);
+    std::cerr << str("tessera: ", error.what(), '\n');
+    end_all_told(*several, kFailed);
   }
   several.reset();
   return exit_code;
