@@ -1,10 +1,12 @@
 // Times training in several processes of this machine, as mpirun starts them, beside one process of as many threads. Both train
 // the same experiment file by the program `tessera` beside this one, run after run in turn: ResNet-20 on random images, batch
 // 128, and the GPT of four blocks on random text, batch 16. The time of a step is the median over the run's lines in
-// timing.jsonl, of which the first are left out. Target: 0.9 of the one process's speed. mpirun must be on the PATH; as root it
-// wants OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1.
+// timing.jsonl, of which the first are left out. Target: 0.9 of the one process's speed. In turn with them `tessera plan --ranks`
+// predicts that step from what it times in one process; target: within 15 % of the measured one. mpirun must be on the PATH; as
+// root it wants OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1.
 #include <fmt/format.h>
 
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
 #include <random>
@@ -21,6 +23,7 @@ namespace tessera::bench {
 namespace {
 
 constexpr double kTarget = 0.9;
+constexpr double kPlanWithin = 0.15;
 constexpr std::int64_t kLogEvery = 5;  // steps of a line
 constexpr std::size_t kWarmUp = 2;  // lines
 
@@ -29,6 +32,7 @@ struct Options {
   std::string model = "all";
   std::int64_t ranks = 2;
   std::int64_t steps = 60;
+  std::string bandwidth = "40G", latency = "10us";  // between processes of one machine, for the prediction
 };
 
 std::string random_bytes(std::mt19937& random, std::size_t count, unsigned kinds, char first) {
@@ -96,22 +100,45 @@ class TimedRuns {
 
   // `ranks` processes, which have the threads between them.
   double train(std::int64_t ranks) {
-    const std::int64_t threads = options_.common.threads / ranks;
     const std::string name = str("ranks", ranks, "-", ++runs_);
-    const std::string file = folder_ / (name + ".yaml"), log = folder_ / (name + ".log");
-    write_file_atomically(
-        real_vfs(), file,
-        str("version: 1\nname: ", name, "\nseed: 1\n", workload_.blocks, "threads: {compute: ", threads,
-            ", loader: 1}\nlog_every: ", kLogEvery, "\nstages: [{name: main, train: ", options_.steps, "s}]\n"));
-    const std::string program = std::filesystem::read_symlink("/proc/self/exe").parent_path() / "tessera";
     const std::string started = ranks == 1 ? "" : str("mpirun -n ", ranks, " --bind-to none ");
-    const std::string command =
-        str(started, "'", program, "' train '", file, "' --runs '", folder_ / "runs", "' > '", log, "' 2>&1");
-    TESSERA_CHECK(std::system(command.c_str()) == 0, Error, command, " failed:\n", real_vfs().read_file(log));
+    run(str(started, program(), " train '", experiment(name, ranks), "' --runs '", folder_ / "runs", "'"), name);
     return step_ms(folder_ / ("runs/" + name + "/1"), workload_.batch);
   }
 
+  // The step of train(options.ranks) that `tessera plan` predicts, in milliseconds.
+  double plan() {
+    const std::string name = str("plan-", ++runs_);
+    const std::string printed = run(str(program(), " plan '", experiment(name, options_.ranks), "' --json --ranks ",
+                                        options_.ranks, " --bandwidth ", options_.bandwidth, " --latency ", options_.latency),
+                                    name);
+    return parse_json(printed, "tessera plan").at("scaling").at("rows").as_list().back().at("step_ms").as_double();
+  }
+
  private:
+  static std::string program() {
+    return str("'", (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "tessera").string(), "'");
+  }
+
+  // The path of an experiment for processes that have the threads between them.
+  std::string experiment(const std::string& name, std::int64_t ranks) const {
+    const std::string file = folder_ / (name + ".yaml");
+    write_file_atomically(
+        real_vfs(), file,
+        str("version: 1\nname: ", name, "\nseed: 1\n", workload_.blocks, "threads: {compute: ", options_.common.threads / ranks,
+            ", loader: 1}\nlog_every: ", kLogEvery, "\nstages: [{name: main, train: ", options_.steps, "s}]\n"));
+    return file;
+  }
+
+  // What the command prints.
+  std::string run(const std::string& command, const std::string& name) const {
+    const std::string out = folder_ / (name + ".out"), errors = folder_ / (name + ".errors");
+    const int status = std::system(str(command, " > '", out, "' 2> '", errors, "'").c_str());
+    std::string printed = real_vfs().read_file(out);
+    TESSERA_CHECK(status == 0, Error, command, " failed:\n", printed, real_vfs().read_file(errors));
+    return printed;
+  }
+
   const Workload& workload_;
   const Options& options_;
   ScratchFolder folder_{"tessera_bench"};
@@ -120,24 +147,35 @@ class TimedRuns {
 
 void measure_workload(const Workload& workload, const Options& options, const Value& surroundings) {
   TimedRuns runs(workload, options);
-  const std::vector<Samples> samples =
-      interleave(2, options.common.rounds, 0, [&](std::size_t side) { return runs.train(side == 0 ? options.ranks : 1); });
-  const Value ratio = ratio_value(samples[1], samples[0]);
-  fmt::print("{}: {} ranks of {} thread(s) {:.1f} ms, one process {:.1f} ms, {}\n", workload.name, options.ranks,
-             options.common.threads / options.ranks, samples[0].median(), samples[1].median(), ratio_text(ratio));
+  const std::vector<Samples> samples = interleave(3, options.common.rounds, 0, [&](std::size_t side) {
+    return side == 2 ? runs.plan() : runs.train(side == 0 ? options.ranks : 1);
+  });
+  const Samples &together = samples[0], &alone = samples[1], &planned = samples[2];
+  const Value ratio = ratio_value(alone, together), prediction = ratio_value(planned, together);
+  fmt::print("{}: {} ranks of {} thread(s) {:.1f} ms, one process {:.1f} ms, {}; planned {:.1f} ms\n", workload.name,
+             options.ranks, options.common.threads / options.ranks, together.median(), alone.median(), ratio_text(ratio),
+             planned.median());
   Value row = Value::map();
   row.set("model", workload.name);
   row.set("batch", workload.batch);
   row.set("ranks", options.ranks);
   row.set("steps", options.steps);
   row.set("rounds", options.common.rounds);
-  row.set("ranks_ms", to_value(samples[0]));
-  row.set("alone_ms", to_value(samples[1]));
+  row.set("ranks_ms", to_value(together));
+  row.set("alone_ms", to_value(alone));
   row.set("ratio", ratio);
   row.set("target", kTarget);
+  row.set("bandwidth", options.bandwidth);
+  row.set("latency", options.latency);
+  row.set("planned_ms", to_value(planned));
+  row.set("planned_ratio", prediction);
+  row.set("planned_within", kPlanWithin);
   publish(options.common, surroundings, row);
   print_verdict(fmt::format("{}: {:.3f}x the speed of one process, target {}: {}", workload.name, counted(ratio), kTarget,
                             counted(ratio) >= kTarget ? "reached" : "missed"));
+  const double off = planned.median() / together.median() - 1;
+  print_verdict(fmt::format("{}: plan is {:+.1f} % from the measured step, target {} %: {}", workload.name, 100 * off,
+                            100 * kPlanWithin, std::abs(off) <= kPlanWithin ? "reached" : "missed"));
 }
 
 void measure(const Options& options) {
@@ -162,6 +200,8 @@ int run_program(const std::vector<std::string_view>& words) {
   arguments.text("--model", options.model, "resnet20, gpt or all");
   arguments.count("--ranks", options.ranks, "processes, which share the threads");
   arguments.count("--steps", options.steps, "of each run");
+  arguments.text("--bandwidth", options.bandwidth, "between processes, for the prediction");
+  arguments.text("--latency", options.latency, "the same");
   return run_benchmark(arguments, words, [&] { measure(options); });
 }
 

@@ -205,6 +205,10 @@ cudaError_t cudaEventSynchronize(cudaEvent_t event) {
   if (event->queue) run_until(*event->queue, event->position);
   return cudaSuccess;
 }
+cudaError_t cudaEventQuery(cudaEvent_t event) {
+  const Lock lock(gpu_mutex());
+  return event->queue && event->queue->done < event->position ? set_error(cudaErrorNotReady) : cudaSuccess;
+}
 cudaError_t cudaEventElapsedTime(float* milliseconds, cudaEvent_t begin, cudaEvent_t end) {
   const Lock lock(gpu_mutex());
   const auto is_done = [](const CUevent_st& event) { return event.queue && event.queue->done >= event.position; };

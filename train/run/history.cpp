@@ -39,7 +39,10 @@ void StageRecord::fields(Fields& f) {
   f.add("passes", passes, {.help = "what the stage's passes did"});
 }
 
-void RunHistory::fields(Fields& f) { f.add("stages", stages, {.help = "stages begun"}); }
+void RunHistory::fields(Fields& f) {
+  f.add("stages", stages, {.help = "stages begun"});
+  f.add("changes", changes, {.help = "that resumes have found of what a run's bytes depend on"});
+}
 
 StageRecord& RunHistory::of(const std::string& stage) {
   if (stages.empty() || stages.back().name != stage) stages.emplace_back().name = stage;

@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <chrono>
 #include <memory>
 #include <optional>
@@ -9,6 +10,7 @@
 
 #include "core/device/precision.h"
 #include "core/support/error.h"
+#include "core/support/host.h"
 #include "core/support/text.h"
 #include "train/run/compute_dtype.h"
 #include "train/run/decisions_file.h"
@@ -53,10 +55,21 @@ class Follower {
     log_.line(str("rank ", ranks_.rank(), " of ", ranks_.size(), ", process ", getpid(), " on ",
                   describe_environment(config).at("host").as_string(), ", ", resolve_compute_threads(config.threads.compute),
                   " compute threads"));
-    state_.emplace(config, load_data(config.data, static_cast<std::uint64_t>(config.seed)), ranks_);
+    state_.emplace(config, data_of(config), ranks_);
     compare_keys(ranks_, machine_of_rank(config), "the program or machine");
     compare_keys(ranks_, state_->data_keys(), "the data");
     static_cast<void>(ranks_that_time(ranks_, config));
+  }
+
+  // The first rank of each machine makes the caches that its others then read, such as those of tokens.
+  DataSplits data_of(const ExperimentConfig& config) {
+    const auto load = [&config] { return load_data(config.data, static_cast<std::uint64_t>(config.seed)); };
+    const std::vector<int> firsts = first_ranks(ranks_, host_name());
+    const bool first = std::ranges::find(firsts, ranks_.rank()) != firsts.end();
+    std::optional<DataSplits> data;
+    if (first) data = load();
+    ranks_.barrier();
+    return first ? *std::move(data) : load();
   }
 
   // The counterpart of a round of RankLeader::time_layers().
@@ -117,6 +130,7 @@ class Follower {
     std::uint64_t flags = 0;
     while (((flags = ranks_.any(stop_.requested() ? kStopFlag : 0)) & kSaveFlag) != 0) state_->trainer()->gather_state();
     if ((flags & kDecisionsFlag) != 0) told_.merge(decode_decisions(hear(ranks_, RankMessageKind::decisions)));
+    if ((flags & kCompareFlag) != 0) compare_states(ranks_, *state_);
     if ((flags & kStopFlag) == 0) return false;
     state_->trainer()->gather_state();
     return true;

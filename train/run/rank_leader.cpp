@@ -1,11 +1,15 @@
 #include "train/run/rank_leader.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cstdlib>
 #include <exception>
 #include <filesystem>
 #include <utility>
 
 #include "core/support/error.h"
+#include "core/support/host.h"
+#include "core/support/log.h"
 #include "train/experiment.h"
 #include "train/run/broken_images.h"
 #include "train/run/environment.h"
@@ -13,6 +17,21 @@
 #include "train/run/rank_timings.h"
 
 namespace tessera {
+namespace {
+
+// Steps between the comparisons that the environment asks for, or 0.
+std::int64_t asked_comparisons() {
+  const char* const asked = std::getenv("TESSERA_COMPARE_RANKS");
+  if (asked == nullptr) return 0;
+  const std::string_view text(asked);
+  std::int64_t steps = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), steps);
+  TESSERA_CHECK(error == std::errc() && end == text.data() + text.size() && steps > 0, ConfigError, "TESSERA_COMPARE_RANKS is '",
+                text, "'; needs a number of steps, 1 or more");
+  return steps;
+}
+
+}  // namespace
 
 void refuse_for_ranks(const Communicator& ranks, const ExperimentConfig& config) {
   if (ranks.size() == 1) return;
@@ -40,6 +59,8 @@ void compare_states(Communicator& ranks, const RunState& state) {
   compare_parts(ranks, state.trainer()->shared_state());
 }
 
+RankLeader::RankLeader(Communicator& ranks) : ranks_(ranks), compare_every_(alone() ? 0 : asked_comparisons()) {}
+
 std::int64_t RankLeader::compute_threads() {
   if (alone()) return 0;
   tell(ranks_, RankMessageKind::threads);
@@ -56,6 +77,8 @@ void RankLeader::begin(const RunState& state, const Value& resolved, const RunFo
   run.set("config", resolved);
   run.set("logs", Value::list(std::move(logs)));
   tell(ranks_, RankMessageKind::run, to_json(run));
+  static_cast<void>(first_ranks(ranks_, host_name()));  // its own data are loaded: the others of this machine wait for nothing
+  ranks_.barrier();
   compare_keys(ranks_, machine_of_rank(state.config()), "the program or machine");
   compare_keys(ranks_, state.data_keys(), "the data");
   timers_ = ranks_that_time(ranks_, state.config());
@@ -98,12 +121,19 @@ void RankLeader::begin_stage(const RunState& state, const DecisionMap& decisions
   compare_models(ranks_, state.model());
 }
 
-bool RankLeader::agree_to_stop(bool asked, StageTrainer& trainer) {
+bool RankLeader::agree_to_stop(bool asked, RunState& state) {
   if (alone()) return asked;
-  const std::uint64_t flags = ranks_.any((asked ? kStopFlag : 0) | (untold_.empty() ? 0 : kDecisionsFlag));
+  const std::int64_t step = state.position().global_step;
+  const bool compares = compare_every_ > 0 && step % compare_every_ == 0;
+  const std::uint64_t flags =
+      ranks_.any((asked ? kStopFlag : 0) | (untold_.empty() ? 0 : kDecisionsFlag) | (compares ? kCompareFlag : 0));
   if ((flags & kDecisionsFlag) != 0) tell(ranks_, RankMessageKind::decisions, encode_decisions(std::exchange(untold_, {})));
+  if (compares) {
+    compare_states(ranks_, state);
+    log(LogLevel::debug, str("ranks: the same before step ", step));
+  }
   if ((flags & kStopFlag) == 0) return false;
-  trainer.gather_state();
+  state.trainer()->gather_state();
   return gathered_ = true;
 }
 

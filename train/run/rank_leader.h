@@ -22,7 +22,7 @@ void refuse_for_ranks(const Communicator& ranks, const ExperimentConfig& config)
 
 class RankLeader {
  public:
-  explicit RankLeader(Communicator& ranks) : ranks_(ranks) {}
+  explicit RankLeader(Communicator& ranks);  // throws ConfigError where the environment asks for what is no number of steps
   RankLeader(const RankLeader&) = delete;
   RankLeader& operator=(const RankLeader&) = delete;
 
@@ -34,8 +34,9 @@ class RankLeader {
   // Where its first step of this process is to be taken: after its passes, which have run here alone. The others load it as they
   // would a checkpoint. Throws Error where the networks then differ.
   void begin_stage(const RunState& state, const DecisionMap& decisions);
-  // Before each step: whether any rank is asked to stop. Then the state is gathered for the last save.
-  bool agree_to_stop(bool asked, StageTrainer& trainer);
+  // Before each step: whether any rank is asked to stop. Then the state is gathered for the last save. With
+  // TESSERA_COMPARE_RANKS=10 in the environment of rank 0, ranks first compare before every tenth step as compare() does.
+  bool agree_to_stop(bool asked, RunState& state);
   // A choice by a clock, once it is recorded: the others take it too.
   void measured(const std::string& key, const std::string& choice);
   // In an evaluation that all take part in: this rank's batches are done. The others may have waited for what it chose.
@@ -68,6 +69,7 @@ class RankLeader {
   bool alone() const { return ranks_.size() == 1; }
 
   Communicator& ranks_;
+  std::int64_t compare_every_ = 0;  // steps; 0 = at the ends of epochs and stages alone
   bool together_ = false;
   bool gathered_ = false;  // for the save that follows a stop
   DecisionMap untold_;  // measured where the others did not listen

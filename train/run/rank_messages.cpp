@@ -136,6 +136,15 @@ std::int64_t fair_threads(Communicator& ranks) {
   return std::max<std::int64_t>(1, fewest);
 }
 
+std::vector<int> first_ranks(Communicator& ranks, std::string_view text) {
+  const std::vector<std::string> all = ranks.all_gather(text);
+  std::vector<int> firsts;
+  for (auto each = all.begin(); each != all.end(); ++each) {
+    if (std::find(all.begin(), each, *each) == each) firsts.push_back(static_cast<int>(each - all.begin()));
+  }
+  return firsts;
+}
+
 void compare_keys(Communicator& ranks, const Value& mine, std::string_view what) {
   const std::string text = to_json(mine);
   const std::vector<std::string> hashes = ranks.all_gather(str(xxh3_128(text)));

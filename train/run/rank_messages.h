@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "core/comm/communicator.h"
 #include "core/config/value.h"
@@ -37,6 +38,7 @@ struct RankMessage {
 inline constexpr std::uint64_t kStopFlag = 1;  // somebody asks for a stop
 inline constexpr std::uint64_t kDecisionsFlag = 2;  // rank 0 tells of decisions next
 inline constexpr std::uint64_t kSaveFlag = 4;  // rank 0 saves: all gather what it needs, and exchange flags again
+inline constexpr std::uint64_t kCompareFlag = 8;  // rank 0 asks for a comparison before this step
 
 void tell(Communicator& ranks, RankMessageKind kind, std::string_view text = {});  // by rank 0
 RankMessage hear(Communicator& ranks);  // by the others
@@ -52,6 +54,9 @@ DecisionMap decode_decisions(std::string_view text);
 // Compute threads of each of the ranks where the config says auto: the processors of their machine by the number of ranks that
 // share them, of the machine with the fewest.
 std::int64_t fair_threads(Communicator& ranks);
+
+// Of the ranks that give the same text the first, for each text.
+std::vector<int> first_ranks(Communicator& ranks, std::string_view text);
 
 // On every rank the same Error, which names the first rank and key whose value is not rank 0's. `mine` is a map with the same
 // keys everywhere; `what` is what they belong to: "the program or machine".

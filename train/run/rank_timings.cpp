@@ -101,12 +101,7 @@ constexpr const char *kMemory = "memory", *kConfig = "config", *kOther = "other"
 }  // namespace
 
 std::vector<int> ranks_that_time(Communicator& ranks, const ExperimentConfig& config) {
-  const std::vector<std::string> places = ranks.all_gather(place_of_process(config));
-  std::vector<int> timers;
-  for (auto place = places.begin(); place != places.end(); ++place) {
-    if (std::find(places.begin(), place, *place) == place) timers.push_back(static_cast<int>(place - places.begin()));
-  }
-  return timers;
+  return first_ranks(ranks, place_of_process(config));
 }
 
 std::vector<std::vector<TimingShare>> timing_rounds(std::span<const RankTiming> timings, std::span<const int> timers) {

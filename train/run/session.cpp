@@ -61,6 +61,12 @@ void tell_change(RunContext& run, const std::string& change, const std::string& 
   run.progress.record(told);
 }
 
+// Those that the run went on with before. What has been told now is not told again, nor kept twice.
+void tell_earlier_changes(RunContext& run, RunHistory& history, const std::vector<std::string>& told) {
+  std::erase_if(history.changes, [&](const std::string& change) { return std::ranges::find(told, change) != told.end(); });
+  for (const std::string& change : history.changes) tell_change(run, str("an earlier one found that ", change));
+}
+
 // What another number of ranks changes. The run has its network.
 std::string in_words(const RunContext& run) {
   std::string words = "; gradients are added up in another order";
@@ -175,6 +181,8 @@ Session Session::go_on(Vfs& vfs, const Experiment& experiment, RunFolder folder,
   for (const std::string& change : changes) {
     if (is_of_ranks(change)) tell_change(run, change, in_words(run));
   }
+  tell_earlier_changes(run, history, changes);
+  history.changes.insert(history.changes.end(), changes.begin(), changes.end());
   run.decisions = decisions_of(run, std::move(decisions));
   run.open_records(std::move(history));
   return session;
@@ -260,7 +268,7 @@ void Session::take_step() {
 RunOutcome Session::train_steps(std::int64_t total) {
   const Position& position = run_->state.position();
   while (position.stage_step < total) {
-    if (run_->leader.agree_to_stop(run_->options.stop.requested(), *run_->state.trainer())) {
+    if (run_->leader.agree_to_stop(run_->options.stop.requested(), run_->state)) {
       for (const auto& observer : observers_) observer->on_stop();
       return RunOutcome::stopped;
     }

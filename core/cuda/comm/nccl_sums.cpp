@@ -6,15 +6,19 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstring>
+#include <deque>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "core/autograd/accumulate.h"
 #include "core/comm/pieces.h"
 #include "core/cuda/runtime/context.h"
 #include "core/cuda/runtime/error.h"
+#include "core/cuda/runtime/handle.h"
 #include "core/support/error.h"
 #include "core/support/host.h"
 #include "core/support/log.h"
@@ -24,8 +28,10 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 using Failed = std::function<void(const std::string& why)>;
+using Event = cuda::UniqueHandle<cudaEvent_t, cudaEventDestroy>;
 
 constexpr std::chrono::seconds kLongest{60};  // that a call may be in progress: all ranks are there
+constexpr std::chrono::seconds kStuck{300};  // that the GPU may be at one sum: another rank's may still be in its backward
 constexpr std::chrono::seconds kWatched{1};
 constexpr std::size_t kBusId = 32;
 
@@ -46,6 +52,27 @@ std::string name_of(Device gpu) {
   std::array<char, kBusId> bus{};
   cuda::check(cudaDeviceGetPCIBusId(bus.data(), static_cast<int>(bus.size()), gpu.index()), "cudaDeviceGetPCIBusId");
   return str(host_name(), ' ', bus.data());
+}
+
+// A sum in the stream, between two events.
+struct QueuedSum {
+  Event begin, end;
+};
+
+QueuedSum make_sum() {
+  const auto make_event = [] {
+    cudaEvent_t event = nullptr;
+    cuda::check(cudaEventCreateWithFlags(&event, cudaEventDisableTiming), "NCCL: event");
+    return Event(event);
+  };
+  return {make_event(), make_event()};
+}
+
+// Errors are told where the stream is waited for.
+bool is_behind(const Event& event) {
+  const bool waits = cudaEventQuery(event.get()) == cudaErrorNotReady;
+  cuda::forget_error();
+  return !waits;
 }
 
 class NcclSums final : public GpuSums {
@@ -89,6 +116,26 @@ class NcclSums final : public GpuSums {
   }
 
   void all_reduce(const Tensor& values, const Tensor& scratch) override {
+    QueuedSum sum = unused_sum();
+    cuda::check(cudaEventRecord(sum.begin.get(), stream_), "NCCL: event");
+    exchange_pieces(values, scratch);
+    cuda::check(cudaEventRecord(sum.end.get(), stream_), "NCCL: event");
+    const std::lock_guard lock(mutex_);
+    queued_.push_back(std::move(sum));
+  }
+
+ private:
+  static ncclDataType_t type_of(const Tensor& values) { return values.dtype() == DType::f64 ? ncclFloat64 : ncclFloat32; }
+
+  QueuedSum unused_sum() {
+    const std::lock_guard lock(mutex_);
+    if (unused_.empty()) return make_sum();
+    QueuedSum sum = std::move(unused_.back());
+    unused_.pop_back();
+    return sum;
+  }
+
+  void exchange_pieces(const Tensor& values, const Tensor& scratch) const {
     const Tensor flat = values.reshape({values.numel()});
     const auto piece = [&](int rank) {
       return flat.slice(0, begin_of_piece(flat.numel(), rank, size_), begin_of_piece(flat.numel(), rank + 1, size_));
@@ -105,9 +152,6 @@ class NcclSums final : public GpuSums {
       receive(piece(rank), rank);
     });
   }
-
- private:
-  static ncclDataType_t type_of(const Tensor& values) { return values.dtype() == DType::f64 ? ncclFloat64 : ncclFloat32; }
 
   // With every rank at once.
   template <class WithRank>
@@ -150,13 +194,30 @@ class NcclSums final : public GpuSums {
     check(status, call, comm_);
   }
 
+  // Since when the GPU has been at the first of the queued sums; nothing where it is at none.
+  void follow(std::optional<Clock::time_point>& since) {
+    for (; !queued_.empty() && is_behind(queued_.front().end); since.reset()) {
+      unused_.push_back(std::move(queued_.front()));
+      queued_.pop_front();
+    }
+    if (queued_.empty() || !is_behind(queued_.front().begin)) {
+      since.reset();
+    } else if (!since) {
+      since = Clock::now();
+    }
+  }
+
   void watch() {
+    std::optional<Clock::time_point> since;
     std::unique_lock lock(mutex_);
     while (!changed_.wait_for(lock, kWatched, [this] { return ends_; })) {
+      follow(since);
       const ncclResult_t now = state();
-      if (now == ncclSuccess || now == ncclInProgress) continue;
+      const bool failed = now != ncclSuccess && now != ncclInProgress;
+      const bool stuck = since && Clock::now() - *since > kStuck;
+      if (!failed && !stuck) continue;
       lock.unlock();
-      failed_(said(now, comm_));
+      failed_(failed ? said(now, comm_) : str("NCCL: a sum has not ended for ", kStuck.count(), " seconds"));
       lock.lock();
     }
   }
@@ -168,6 +229,8 @@ class NcclSums final : public GpuSums {
   std::mutex mutex_;
   std::condition_variable changed_;
   bool ends_ = false;
+  std::deque<QueuedSum> queued_;
+  std::vector<QueuedSum> unused_;
   std::thread watcher_;
 };
 

@@ -173,6 +173,11 @@ TEST(RankedStep, ADifferenceIsFoundByAllRanks) {
   }
 }
 
+TEST(RankedStep, TheFirstOfEachTextIsNamed) {
+  EXPECT_EQ(first_ranks(ranks(), "same"), std::vector<int>{0});
+  EXPECT_EQ(first_ranks(ranks(), ranks().rank() % 2 == 0 ? "even" : "odd"), (std::vector<int>{0, 1}));
+}
+
 TEST(RankedStep, RanksOfOneMachineWouldDisturbEachOthersTimes) { EXPECT_EQ(ranks_that_time(ranks(), {}), std::vector<int>{0}); }
 
 TEST(RankedStep, RanksOfOneMachineShareItsProcessors) {
