@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <exception>
 #include <numeric>
+#include <optional>
 
 #include "core/comm/buckets.h"
+#include "core/device/decisions.h"
 #include "core/support/error.h"
 #include "core/support/profile.h"
 
@@ -46,6 +48,8 @@ void project_some(std::span<const ConstrainedLayer> layers, std::span<const Tens
   // One layer has all threads for itself; a GPU has one queue. With several layers each has one thread, also where a rank has one
   // of them: the bytes of a projection may depend on its threads.
   if (layers.size() <= 1 || weights[0].device().is_cuda()) {
+    std::optional<ThreadDecisions> first;  // a clock cannot choose: other ranks do not come to the same products
+    if (!weights.empty() && weights[0].device().is_cuda()) first.emplace(DecisionMap());
     for (const std::size_t i : some) projected[i] = project(layers[i], weights[i]);
     return;
   }

@@ -37,19 +37,27 @@ int run_verb(const Run& run) {
   }
 }
 
-// What messages are printed: those of the level that the environment's TESSERA_LOG names, and above.
-void print_messages() {
-  constexpr std::array<std::string_view, 4> kNames{"debug", "info", "warning", "error"};  // as in LogLevel
+constexpr std::array<std::string_view, 4> kLevels{"debug", "info", "warning", "error"};  // as in LogLevel
+
+// The level that the environment's TESSERA_LOG names.
+std::string_view asked_level() {
   const char* const text = std::getenv("TESSERA_LOG");
-  const std::string_view asked = text != nullptr && *text != '\0' ? text : "warning";
-  const auto found = std::find(kNames.begin(), kNames.end(), asked);
-  TESSERA_CHECK(found != kNames.end(), ConfigError, "TESSERA_LOG: unknown level '", asked,
-                "'; it is debug, info, warning or error");
-  const auto least = static_cast<LogLevel>(found - kNames.begin());
+  return text != nullptr && *text != '\0' ? text : "warning";
+}
+
+void check_level() {
+  TESSERA_CHECK(std::find(kLevels.begin(), kLevels.end(), asked_level()) != kLevels.end(), ConfigError,
+                "TESSERA_LOG: unknown level '", asked_level(), "'; it is debug, info, warning or error");
+}
+
+// Messages of that level and above.
+void print_messages() {
+  const auto found = std::find(kLevels.begin(), kLevels.end(), asked_level());
+  const LogLevel least = found == kLevels.end() ? LogLevel::warning : static_cast<LogLevel>(found - kLevels.begin());
   set_log_sink([least](LogLevel level, std::string_view message) {
+    if (level >= std::min(least, LogLevel::warning)) rank_log().line(message);
     if (level < least) return;
     const int rank = ranks().rank();
-    rank_log().line(message);
     std::cerr << str("tessera: ", rank > 0 ? str("rank ", rank, ": ") : "", message, '\n');
   });
 }
@@ -64,6 +72,7 @@ int run_program(int argc, char** argv) {
   return leave_ranks(run_verb([&] {
     print_messages();
     join_ranks();
+    check_level();  // behind it, so that several ranks tell it once
     return program.parse(argc, argv)();
   }));
 }

@@ -22,7 +22,7 @@ int resume(const ResumeArguments& arguments) {
   if (ranks().rank() > 0) return follow(stop);
   const SessionOptions options = session_options(stop, arguments.profile);
   const RunFolder folder = RunFolder::open(real_vfs(), arguments.run);
-  if (!arguments.overrides.empty()) amend_run(real_vfs(), folder, arguments.overrides);
+  if (!arguments.overrides.empty()) amend_run(real_vfs(), folder, arguments.overrides, ranks());
   return finish(Session::resume(real_vfs(), folder, options));
 }
 
@@ -50,9 +50,10 @@ void add_resume(Verb program) {
   const Verb verb = program.add("resume", "Go on with a run from its newest checkpoint");
   auto arguments = std::make_shared<ResumeArguments>();
   verb.argument("run", arguments->run, "run folder, runs/<name>/<n>").required();
-  verb.argument("overrides", arguments->overrides,
-                "changes that cannot alter the past: length of stages to come, checkpointing, report, loader threads, device, "
-                "data.on_bad_image=skip");
+  verb.argument(
+      "overrides", arguments->overrides,
+      "changes that cannot alter the past: length of stages to come, checkpointing, report, threads, device, data.root, "
+      "data.on_bad_image=skip");
   verb.argument("--time-limit", arguments->time_limit, "stop and save after this time, e.g. 3h50m");
   add_profile_option(verb, arguments->profile);
   verb.footer("Example: tessera resume runs/quickstart/1");

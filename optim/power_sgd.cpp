@@ -38,11 +38,17 @@ void PowerSgdConfig::fields(Fields& f) {
          .observable = "bytes"});
 }
 
+void check_power_sgd(Device device) {
+  TESSERA_CHECK(device.is_cpu(), ConfigError, "compresses gradients on the CPU alone, and the device is ", device.name(),
+                "; set device: cpu");
+}
+
 PowerSgd::PowerSgd(const PowerSgdConfig& config, Communicator& ranks, std::span<const NamedParameter> parameters,
                    std::uint64_t seed)
     : ranks_(ranks), parameters_(parameters), at_(parameters.size(), kNone) {
   for (std::size_t i = 0; i < parameters.size(); ++i) {
     const Tensor& value = parameters[i].parameter->value();
+    check_power_sgd(value.device());
     if (value.rank() < 2 || value.numel() == 0) continue;
     const std::int64_t rows = value.dim(0), columns = value.numel() / rows;
     if (config.rank * (rows + columns) * kLeastSaving >= rows * columns) continue;
@@ -108,13 +114,18 @@ void PowerSgd::gather() {
   }
 }
 
+State PowerSgd::factors() const {
+  State state;
+  for (const Compressed& each : all_) state.tensors["factor/" + parameters_[each.parameter].path] = each.factor;
+  return state;
+}
+
 State PowerSgd::state() const {
   TESSERA_CHECK(ranks_.size() == 1 || !gathered_.empty(), InternalError, "power_sgd: the errors of other ranks are not here");
-  State state;
+  State state = factors();
   state.meta.set("ranks", std::int64_t{ranks_.size()});
   for (std::size_t i = 0; i < all_.size(); ++i) {
     const std::string& path = parameters_[all_[i].parameter].path;
-    state.tensors["factor/" + path] = all_[i].factor;
     for (int rank = 0; rank < ranks_.size(); ++rank) {
       state.tensors[error_name(rank, path)] = ranks_.size() == 1 ? all_[i].error : gathered_[static_cast<std::size_t>(rank)][i];
     }
@@ -124,26 +135,29 @@ State PowerSgd::state() const {
 
 void PowerSgd::load_state(const State& state) {
   const auto saved_ranks = static_cast<int>(state.meta.at("ranks").as_int());
-  std::map<std::string, Tensor> into;
-  std::vector<std::vector<Tensor>> errors;
+  const bool as_many = saved_ranks == ranks_.size();
+  const bool sums = !as_many && ranks_.rank() == 0;
+  std::map<std::string, Tensor> saved = state.tensors, into;
   for (const Compressed& each : all_) {
     const std::string& path = parameters_[each.parameter].path;
     into["factor/" + path] = each.factor;
-    std::vector<Tensor>& of_ranks = errors.emplace_back();
     for (int rank = 0; rank < saved_ranks; ++rank) {
-      of_ranks.push_back(Tensor::empty(each.error.shape(), each.error.dtype()));
-      into[error_name(rank, path)] = of_ranks.back();
+      const std::string name = error_name(rank, path);
+      if (as_many && rank == ranks_.rank()) {
+        into[name] = each.error;
+      } else if (sums) {
+        into[name] = Tensor::empty(each.error.shape(), each.error.dtype());
+      } else {
+        saved.erase(name);  // another rank reads it
+      }
     }
   }
-  load_tensors("power_sgd", state.tensors, into);
-  for (std::size_t i = 0; i < all_.size(); ++i) {
-    if (saved_ranks == ranks_.size()) {
-      all_[i].error = errors[i][static_cast<std::size_t>(ranks_.rank())];
-      continue;
+  load_tensors("power_sgd", saved, into);
+  for (const Compressed& each : all_) {
+    if (!as_many) each.error.fill(0);
+    for (int rank = 0; sums && rank < saved_ranks; ++rank) {
+      accumulate(each.error, into.at(error_name(rank, parameters_[each.parameter].path)));
     }
-    all_[i].error.fill(0);
-    if (ranks_.rank() > 0) continue;
-    for (const Tensor& error : errors[i]) accumulate(all_[i].error, error);
   }
   gathered_.clear();
 }

@@ -24,11 +24,14 @@ struct PowerSgdConfig {
   void fields(Fields& f);
 };
 
+// Throws ConfigError unless the device is the CPU.
+void check_power_sgd(Device device);
+
 class PowerSgd {
  public:
   static constexpr std::string_view kMessages = "power_sgd ";  // what the names of its sums begin with
 
-  // What it is given outlives it. The parameters are on the CPU.
+  // What it is given outlives it. Throws what check_power_sgd() throws.
   PowerSgd(const PowerSgdConfig& config, Communicator& ranks, std::span<const NamedParameter> parameters, std::uint64_t seed);
 
   // Whether sum() sees to the gradient of this parameter: of one with two dimensions or more, [out, everything else], where less
@@ -40,7 +43,8 @@ class PowerSgd {
 
   // Brings what is left of every rank's gradients to rank 0, for its state(): until the next sum(). Collective.
   void gather();
-  // "factor/<path>", and "error/<rank>/<path>" of every rank. Behind gather(), where there are several ranks.
+  State factors() const;  // "factor/<path>": the same on every rank
+  // Those, and "error/<rank>/<path>" of every rank. Behind gather(), where there are several ranks.
   State state() const;
   // Of as many ranks: each goes on with its own errors. Of another number: rank 0 goes on with their sum.
   void load_state(const State& state);

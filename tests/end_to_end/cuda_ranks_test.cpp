@@ -27,7 +27,7 @@ TEST_F(CudaRanks, HaveTheBytesOfOneProcessInMicroBatches) {
   std::set<std::string> results;
   for (const std::string precision : {"f32", "tf32"}) {
     SCOPED_TRACE(precision);
-    const Outcome together = run_ranks(2, train(precision, {"precision=" + precision}));
+    const Outcome together = run_ranks(2, train(precision, {"precision=" + precision}), {"TESSERA_COMPARE_RANKS=1"});
     ASSERT_EQ(together.exit_code, 0) << together.output;
     const Outcome alone = run_ranks(1, train(precision + "_alone", {"precision=" + precision, "micro_batch=16"}));
     ASSERT_EQ(alone.exit_code, 0) << alone.output;
@@ -72,6 +72,30 @@ TEST_F(CudaRanks, KilledAndResumedEndWithTheSameBytes) {
   const Outcome ended = run_ranks(2, words);
   ASSERT_EQ(ended.exit_code, 0) << ended.output;
   EXPECT_TRUE(result_of(run_in("killed")) == result_of(run_in("straight")));
+}
+
+// Each rank projects other layers: it never comes to a choice that the clock of another one would take.
+TEST_F(CudaRanks, ProjectionsAskNoClock) {
+  const std::string small = small_experiment_of_ranks();
+  const std::size_t stages = small.find("stages:");
+  write_experiment(small.substr(0, stages) + R"(stages:
+  - {name: held, train: 4s, admm: {layers: "conv*", format: tucker2, ranks: {out: 6, in: 3}, keep: always, rho: 1, update: 2s}}
+)" + small.substr(small.find("checkpoint:")));
+  const Outcome outcome =
+      run_ranks(2, train("r", {"deterministic=false", "model.layers[0].conv2d.out=96", "model.layers[3].conv2d.out=160"}));
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+}
+
+TEST_F(CudaRanks, AResumeThatTheyCannotDoIsRefusedAndNotStored) {
+  write_experiment(small_experiment_of_ranks());
+  const auto expect_refused = [&](int ranks, const std::string& override, const std::string& part) {
+    const std::string runs = str("refused", ranks);
+    ASSERT_EQ(run_ranks(ranks, train(runs, {"device=cpu", override}), {"TESSERA_KILL_AT=step:9"}).exit_code, 128 + 9);
+    expect_outcome(run_ranks(ranks, {"resume", run_in(runs), "device=cuda"}), 2, part);
+    expect_in(read_bytes(run_in(runs) + "/config.resolved.yaml"), "device: cpu");
+  };
+  expect_refused(1, "power_sgd={rank: 1}", "power_sgd of stage dense: compresses gradients on the CPU alone");
+  expect_refused(2, "sync_batch_norm=true", "which several ranks cannot do on GPUs");
 }
 
 TEST_F(CudaRanks, WhatTheyCannotDoIsRefused) {

@@ -67,6 +67,15 @@ TEST_F(Ranks, ResumeTellsWhatAnEarlierOneHasChanged) {
   EXPECT_EQ(count_of(two.output, "not promised"), 1) << two.output;
 }
 
+// Of a run that one process began with all processors.
+TEST_F(Ranks, ResumeMayChangeTheThreadsOfEach) {
+  const std::vector<std::string> words = train("small.yaml", "r", {"stages[0].train=3e", "threads.compute=2"});
+  ASSERT_EQ(run_ranks(1, words, {"TESSERA_KILL_AT=step:9"}).exit_code, 128 + 9);
+  expect_outcome(run_ranks(2, {"resume", run_in("r"), "threads.compute=1"}), 0,
+                 "resume: compute_threads was 2, is 1; the same bytes as an uninterrupted run are not promised");
+  expect_in(read_bytes(run_in("r") + "/config.resolved.yaml"), "compute: 1");
+}
+
 TEST_F(Ranks, MoreOfThemGoOnFromWhatFewerHaveSaved) {
   const std::vector<std::string> words = train("small.yaml", "r", {"stages[0].train=3e"});
   ASSERT_EQ(run_ranks(1, words, {"TESSERA_KILL_AT=step:9"}).exit_code, 128 + 9);
@@ -90,7 +99,8 @@ TEST_F(Ranks, ANetworkWithoutBatchNormsIsNotToldOfThem) {
   ASSERT_EQ(run_ranks(2, words, {"TESSERA_KILL_AT=step:9"}).exit_code, 128 + 9);
   const Outcome resumed = run_ranks(1, {"resume", run_in("r")});
   expect_outcome(resumed, 0,
-                 "gradients are added up in another order; dropout draws other masks; threads.compute stays 1 in each process\n");
+                 "gradients are added up in another order; dropout draws other masks; threads.compute is 1 in each process, and "
+                 "resume RUN threads.compute=... changes it\n");
   EXPECT_EQ(resumed.output.find("batch norms"), std::string::npos) << resumed.output;
 }
 
@@ -98,8 +108,8 @@ TEST_F(Ranks, ResumeTellsWhatBecomesOfWhatCompressedGradientsLeftOut) {
   const std::vector<std::string> words = train("plain.yaml", "r", {"stages[0].train=3e", "power_sgd={rank: 1}"});
   ASSERT_EQ(run_ranks(2, words, {"TESSERA_KILL_AT=step:9"}).exit_code, 128 + 9);
   expect_outcome(run_ranks(1, {"resume", run_in("r")}), 0,
-                 "; rank 0 goes on with the sum of what compressed gradients have left out; threads.compute stays 1 in each "
-                 "process\n");
+                 "; rank 0 goes on with the sum of what compressed gradients have left out; threads.compute is 1 in each "
+                 "process, and resume RUN threads.compute=... changes it\n");
 }
 
 TEST_F(Ranks, ResumeTellsHowMaskedTokensAreWeighed) {

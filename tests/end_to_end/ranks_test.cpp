@@ -131,6 +131,9 @@ TEST_F(Ranks, AWrongWordIsToldOnceAndHelpToo) {
   const Outcome wrong = run_ranks(2, train("small.yaml", "r", {"--bogus"}));
   EXPECT_EQ(wrong.exit_code, 2) << wrong.output;
   EXPECT_EQ(count_of(wrong.output, "--bogus"), 1) << wrong.output;
+  const Outcome level = run_ranks(2, {"train", "--help"}, {"TESSERA_LOG=loud"});
+  EXPECT_EQ(level.exit_code, 2) << level.output;
+  EXPECT_EQ(count_of(level.output, "unknown level 'loud'"), 1) << level.output;
   const Outcome help = run_ranks(2, {"train", "--help"});
   EXPECT_EQ(help.exit_code, 0) << help.output;
   EXPECT_EQ(help.output, run_ranks(1, {"train", "--help"}).output);

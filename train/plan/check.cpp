@@ -73,11 +73,7 @@ class Checker {
     const StageConfig& stage = config_.stages[index];
     const std::string path = str("stages[", index, ']');
     if (stage.training.power_sgd) {
-      attempt(path + ".power_sgd", [&] {
-        const Device device = resolve_device(config_.device);
-        TESSERA_CHECK(device.is_cpu(), ConfigError, "compresses gradients on the CPU alone, and the device is ", device.name(),
-                      "; set device: cpu");
-      });
+      attempt(path + ".power_sgd", [&] { check_power_sgd(resolve_device(config_.device)); });
     }
     if (stage.train && data_ && steps_per_epoch_ >= 1) {
       attempt(path + ".train", [&] {

@@ -197,9 +197,12 @@ ScalingPlan plan_scaling(const Experiment& experiment, std::int64_t ranks, const
   const DataSplits data = inputs.data;
   const DecisionScope decisions({.measure = !config.deterministic});
   const std::string begin = begin_of_training(config, std::move(inputs));
+  const std::int64_t rest = config.data.drop_last ? 0 : data.train.size() % config.data.batch;  // of an epoch's last batch
+  TESSERA_CHECK(rest % ranks == 0, ConfigError, "--ranks: data.drop_last is false, and the last batch of an epoch has ", rest,
+                " samples; ", ranks, " ranks cannot share it equally");
   ScalingPlan plan;
   for (const std::int64_t count : counts_up_to(ranks)) {
-    if (config.data.batch % count != 0) continue;
+    if (config.data.batch % count != 0 || rest % count != 0) continue;
     Absent others(count);
     RunState state(config, data, others);
     state.load(decode_checkpoint(begin));

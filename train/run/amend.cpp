@@ -12,8 +12,11 @@
 #include "train/experiment.h"
 #include "train/run/broken_images.h"
 #include "train/run/config_change.h"
+#include "train/run/environment.h"
 #include "train/run/fork_pruning.h"
 #include "train/run/position.h"
+#include "train/run/rank_leader.h"
+#include "train/run/run_state.h"
 #include "train/run/saved_point.h"
 
 namespace tessera {
@@ -50,14 +53,25 @@ bool alters_the_past(const std::string& key, const Value& after, std::int64_t be
   }
   if (key == "data.root") return false;  // the data must be the same there, which its fingerprint tells
   if (key == "data.on_bad_image") return !skips_bad_images(after);  // the past read none of those
-  if (key == "device") return false;  // checkpoints cross devices; that the bytes may differ is said when the run goes on
+  // Checkpoints do not depend on device or threads; that the bytes may differ is said when the run goes on.
+  if (key == "device" || key == "threads.compute") return false;
   if (key.starts_with("stages[") && key.ends_with("].train")) return std::stoll(key.substr(7)) < begun;
   return true;
 }
 
+// A device that is not there, or that cannot do what the run has, is refused and not stored.
+Value settled(const Value& resolved, Communicator& ranks) {
+  ExperimentConfig config = parse_experiment(resolved).config;
+  refuse_for_ranks(ranks, config);
+  refuse_on_device(config);
+  config.device = resolve_device(config.device).name();
+  if (config.threads.compute == 0) config.threads.compute = resolve_compute_threads(RankLeader(ranks).compute_threads());
+  return write(config);
+}
+
 }  // namespace
 
-void amend_run(Vfs& vfs, const RunFolder& folder, std::span<const std::string> overrides) {
+void amend_run(Vfs& vfs, const RunFolder& folder, std::span<const std::string> overrides, Communicator& ranks) {
   const RunLock lock(folder.path());
   // Read as an experiment, so that keys of later versions have their defaults on both sides.
   const Value before = parse_experiment(load_yaml(folder.resolved_config())).resolved;
@@ -67,7 +81,7 @@ void amend_run(Vfs& vfs, const RunFolder& folder, std::span<const std::string> o
     TESSERA_CHECK(!alters_the_past(key, after, begun), ConfigError, "resume: ", key, " cannot change in a run that has begun; ",
                   instead(vfs, folder, before, overrides));
   }
-  after.set("device", resolve_device(after.at("device").as_string()).name());  // one that is not there is refused, not stored
+  after = settled(after, ranks);
   const bool asked =
       std::ranges::any_of(overrides, [](const std::string& text) { return text.starts_with("data.on_bad_image="); });
   std::vector<BrokenImage> left_out;

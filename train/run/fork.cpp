@@ -17,6 +17,7 @@
 #include "train/run/config_change.h"
 #include "train/run/decisions_file.h"
 #include "train/run/fork_pruning.h"
+#include "train/run/run_state.h"
 #include "train/run/saved_model.h"
 #include "train/run/saved_point.h"
 #include "train/run/stage_passes.h"
@@ -137,6 +138,7 @@ RunFolder make_fork(const Origin& origin, Value config, std::span<const std::str
   check_timings_of_fork(origin, after);
   check_decisions_of_fork(origin, after);
   config.set("device", resolve_device(config.at("device").as_string()).name());  // throws before there is a folder
+  refuse_on_device(after);
   RunFolder folder = RunFolder::create(vfs, runs, config.at("name").as_string());
   fill_fork(origin, folder);
   append_overrides(folder, str("forked from ", origin.parent.path(), " at ", origin.at), overrides);

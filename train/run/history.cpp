@@ -39,10 +39,7 @@ void StageRecord::fields(Fields& f) {
   f.add("passes", passes, {.help = "what the stage's passes did"});
 }
 
-void RunHistory::fields(Fields& f) {
-  f.add("stages", stages, {.help = "stages begun"});
-  f.add("changes", changes, {.help = "that resumes have found of what a run's bytes depend on"});
-}
+void RunHistory::fields(Fields& f) { f.add("stages", stages, {.help = "stages begun"}); }
 
 StageRecord& RunHistory::of(const std::string& stage) {
   if (stages.empty() || stages.back().name != stage) stages.emplace_back().name = stage;

@@ -30,7 +30,6 @@ struct StageRecord {
 
 struct RunHistory {
   std::vector<StageRecord> stages;  // begun, in order
-  std::vector<std::string> changes{};  // that resumes have found of what bytes depend on (environment_changes())
 
   void fields(Fields& f);
   StageRecord& of(const std::string& stage);  // the last record; made when it is another stage's

@@ -22,7 +22,7 @@ namespace {
 // Steps between the comparisons that the environment asks for, or 0.
 std::int64_t asked_comparisons() {
   const char* const asked = std::getenv("TESSERA_COMPARE_RANKS");
-  if (asked == nullptr) return 0;
+  if (asked == nullptr || *asked == '\0') return 0;
   const std::string_view text(asked);
   std::int64_t steps = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), steps);

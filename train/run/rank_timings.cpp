@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <map>
 
 #include "core/support/error.h"
 #include "core/support/host.h"
@@ -77,13 +78,14 @@ VetoOptions options_of_round(const Value& round, const ExperimentConfig& config)
 DecisionMap times_of(const Value::List& timings, VetoOptions options, Device device) {
   const DecisionScope fastest({.measure = true});  // of its own: rank 0 chooses for the run
   DecisionMap times;
+  std::map<std::int64_t, Veto> vetoes;  // by batch: each keeps what its kernels have chosen for the next timing
   for (const Value& each : timings) {
     const Shape input = decode_shape(each.at("input"));
     options.batch = input[0];
     const std::unique_ptr<Module> dense = decode_layer(each.at("dense"), device),
                                   compressed = decode_layer(each.at("compressed"), device);
-    const Speed speed =
-        Veto(options).rank_speed(*dense, *compressed, input, each.at("first").as_bool(), each.at("what").as_string());
+    const Veto& veto = vetoes.try_emplace(input[0], options).first->second;
+    const Speed speed = veto.rank_speed(*dense, *compressed, input, each.at("first").as_bool(), each.at("what").as_string());
     times[each.at("key").as_string()] = to_text(speed);
   }
   return times;

@@ -32,6 +32,7 @@ void RunContext::save() {
   records->sync(position);
   Value manifest = state.manifest();
   manifest.set("history", write(records->history()));
+  if (!changes.empty()) manifest.set("changes", Value::list({changes.begin(), changes.end()}));
   manifest.set("decisions", to_value(decisions->taken()));
   saver.save(position, state.parts(), manifest);
   write_status("training");

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "core/device/decisions.h"
 #include "core/io/vfs.h"
@@ -43,6 +44,7 @@ struct RunContext {
   std::unique_ptr<DecisionScope> decisions = {};  // from before the first step on
   std::unique_ptr<RunRecords> records = {};  // null until it is known where the run stands
   Progress progress;
+  std::vector<std::string> changes = {};  // of environment_changes(), that this and earlier resumes have found
   std::optional<double> last_loss = {};  // of the stage's last logged interval; empty before the first
   std::optional<Scored> last_metric = {};  // the task's first on val; empty before the stage's first evaluation
 

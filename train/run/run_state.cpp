@@ -32,6 +32,18 @@ void settle_for_run(ExperimentConfig& config) {
   for (StageConfig& stage : config.stages) settle_passes(stage, config.report);
 }
 
+void refuse_on_device(const ExperimentConfig& config) {
+  const Device device = resolve_device(config.device);
+  for (const StageConfig& stage : config.stages) {
+    if (!stage.training.power_sgd) continue;
+    try {
+      check_power_sgd(device);
+    } catch (const ConfigError& error) {
+      throw ConfigError(str("power_sgd of stage ", stage.name, ": ", error.what()));
+    }
+  }
+}
+
 RunState::RunState(ExperimentConfig config, DataSplits data, Communicator& ranks)
     : ranks_(ranks),
       config_(std::move(config)),

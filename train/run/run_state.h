@@ -30,6 +30,9 @@ namespace tessera {
 // report, because a resume may change that. Throws ConfigError when the device cannot be used.
 void settle_for_run(ExperimentConfig& config);
 
+// Throws ConfigError where the device is not there, or cannot do what a stage asks for.
+void refuse_on_device(const ExperimentConfig& config);
+
 Value sizes_of(const Shape& shape);  // a list, as manifests and messages between ranks have it
 
 // Of the veto of a stage's passes. `before` is told the pass's key and what is about to be timed, and may throw: what was timed

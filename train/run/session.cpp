@@ -61,10 +61,15 @@ void tell_change(RunContext& run, const std::string& change, const std::string& 
   run.progress.record(told);
 }
 
-// Those that the run went on with before. What has been told now is not told again, nor kept twice.
-void tell_earlier_changes(RunContext& run, RunHistory& history, const std::vector<std::string>& told) {
-  std::erase_if(history.changes, [&](const std::string& change) { return std::ranges::find(told, change) != told.end(); });
-  for (const std::string& change : history.changes) tell_change(run, str("an earlier one found that ", change));
+// Those that the run went on with before. What has been told now is not told again.
+void tell_earlier_changes(RunContext& run, const Checkpoint& checkpoint) {
+  const Value* const earlier = checkpoint.manifest.find("changes");
+  if (earlier == nullptr) return;
+  for (const Value& change : earlier->as_list()) {
+    if (std::ranges::find(run.changes, change.as_string()) != run.changes.end()) continue;
+    tell_change(run, str("an earlier one found that ", change.as_string()));
+    run.changes.push_back(change.as_string());
+  }
 }
 
 // What another number of ranks changes. The run has its network.
@@ -86,7 +91,8 @@ std::string in_words(const RunContext& run) {
   if (any_stage([](const TrainingConfig& training) { return training.power_sgd.has_value(); })) {
     words += "; rank 0 goes on with the sum of what compressed gradients have left out";
   }
-  words += str("; threads.compute stays ", run.config().threads.compute, " in each process");
+  words += str("; threads.compute is ", run.config().threads.compute,
+               " in each process, and resume RUN threads.compute=... changes it");
   return words;
 }
 
@@ -159,8 +165,8 @@ Session Session::go_on(Vfs& vfs, const Experiment& experiment, RunFolder folder,
   RunContext& run = *session.run_;
   const RunFolder& files = run.folder;
   run.leader.begin(run.state, experiment.resolved, run.folder);
-  const std::vector<std::string> changes =
-      environment_changes(parse_json(vfs.read_file(files.environment()), files.environment()), environment_of(run));
+  run.changes = environment_changes(parse_json(vfs.read_file(files.environment()), files.environment()), environment_of(run));
+  const std::vector<std::string> changes = run.changes;
   for (const std::string& change : changes) {
     if (!is_of_ranks(change)) tell_change(run, change);
   }
@@ -176,13 +182,12 @@ Session Session::go_on(Vfs& vfs, const Experiment& experiment, RunFolder folder,
     const Checkpoint checkpoint = run.saver.store().load_latest();
     if (const Value* saved = checkpoint.manifest.find("history")) history = read<RunHistory>(*saved);
     load(run, checkpoint, history);
+    tell_earlier_changes(run, checkpoint);
     decisions = surviving_decisions(vfs, files.decisions(), recorded_decisions(checkpoint.manifest));
   }
   for (const std::string& change : changes) {
     if (is_of_ranks(change)) tell_change(run, change, in_words(run));
   }
-  tell_earlier_changes(run, history, changes);
-  history.changes.insert(history.changes.end(), changes.begin(), changes.end());
   run.decisions = decisions_of(run, std::move(decisions));
   run.open_records(std::move(history));
   return session;

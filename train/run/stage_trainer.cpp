@@ -313,6 +313,7 @@ std::map<std::string, State> StageTrainer::shared_state() const {
   std::map<std::string, State> parts;
   parts["optimizer"] = optimizer_->state();
   for (const auto& hook : hooks_) parts[part_of_hook(hook->name())] = hook->state();
+  if (exchange_ && exchange_->power() != nullptr) parts[kPowerSgdPart] = exchange_->power()->factors();
   if (!scales_loss_) return parts;
   const StepStateData kept = step_state_.read();
   parts["trainer"].meta.set("loss_scale", kept.loss_scale);

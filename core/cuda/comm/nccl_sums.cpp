@@ -16,6 +16,7 @@
 
 #include "core/autograd/accumulate.h"
 #include "core/comm/pieces.h"
+#include "core/comm/stuck.h"
 #include "core/cuda/runtime/context.h"
 #include "core/cuda/runtime/error.h"
 #include "core/cuda/runtime/handle.h"
@@ -33,6 +34,7 @@ using Event = cuda::UniqueHandle<cudaEvent_t, cudaEventDestroy>;
 constexpr std::chrono::seconds kLongest{60};  // that a call may be in progress: all ranks are there
 constexpr std::chrono::seconds kStuck{300};  // that the GPU may be at one sum: another rank's may still be in its backward
 constexpr std::chrono::seconds kWatched{1};
+constexpr std::chrono::seconds kStopped{3};  // between two turns of the watcher: the process was suspended
 constexpr std::size_t kBusId = 32;
 
 std::string said(ncclResult_t status, ncclComm_t comm) {
@@ -194,30 +196,30 @@ class NcclSums final : public GpuSums {
     check(status, call, comm_);
   }
 
-  // Since when the GPU has been at the first of the queued sums; nothing where it is at none.
-  void follow(std::optional<Clock::time_point>& since) {
-    for (; !queued_.empty() && is_behind(queued_.front().end); since.reset()) {
+  // The number of the sum that the GPU is at.
+  std::optional<std::uint64_t> sum_at_work() {
+    for (; !queued_.empty() && is_behind(queued_.front().end); ++ended_) {
       unused_.push_back(std::move(queued_.front()));
       queued_.pop_front();
     }
-    if (queued_.empty() || !is_behind(queued_.front().begin)) {
-      since.reset();
-    } else if (!since) {
-      since = Clock::now();
-    }
+    if (queued_.empty() || !is_behind(queued_.front().begin)) return std::nullopt;
+    return ended_;
   }
 
+  // NCCL's own errors first: a question to the GPU may wait for one that is stuck.
   void watch() {
-    std::optional<Clock::time_point> since;
+    StuckWatch progress(kStuck, kStopped);
     std::unique_lock lock(mutex_);
     while (!changed_.wait_for(lock, kWatched, [this] { return ends_; })) {
-      follow(since);
-      const ncclResult_t now = state();
-      const bool failed = now != ncclSuccess && now != ncclInProgress;
-      const bool stuck = since && Clock::now() - *since > kStuck;
-      if (!failed && !stuck) continue;
+      std::string why;
+      if (const ncclResult_t now = state(); now != ncclSuccess && now != ncclInProgress) {
+        why = said(now, comm_);
+      } else if (progress.is_stuck(sum_at_work(), Clock::now())) {
+        why = str("NCCL: a sum has not ended for ", kStuck.count(), " seconds");
+      }
+      if (why.empty()) continue;
       lock.unlock();
-      failed_(failed ? said(now, comm_) : str("NCCL: a sum has not ended for ", kStuck.count(), " seconds"));
+      failed_(why);
       lock.lock();
     }
   }
@@ -230,6 +232,7 @@ class NcclSums final : public GpuSums {
   std::condition_variable changed_;
   bool ends_ = false;
   std::deque<QueuedSum> queued_;
+  std::uint64_t ended_ = 0;
   std::vector<QueuedSum> unused_;
   std::thread watcher_;
 };

@@ -8,6 +8,7 @@
 #include <cmath>
 
 #include "core/cpu/isa.h"
+#include "core/cpu/rows/pieces.h"
 #include "core/ops/gelu_math.h"
 #include "core/ops/rotary_math.h"
 #include "core/ops/swiglu_math.h"
@@ -115,6 +116,52 @@ TEST_P(RowKernels, TheTailOfGeluKeepsItsDigits) {
   for (std::int64_t i = 0; i < 1000; ++i) {
     const double v = x.data<float>()[i], want = v * 0.5 * std::erfc(-v / std::sqrt(2.0));
     EXPECT_NEAR(y.data<float>()[i] / want, 1, 2e-5) << v;  // a rounding of v^2 / 2 = 72 is 4e-6
+  }
+}
+
+// Where the pieces meet and where they end, element by element.
+TEST_P(RowKernels, GeluIsAccurateInEveryPiece) {
+  constexpr std::int64_t kCount = 16 * 1024 + 1;
+  std::vector<float> points(kCount);
+  for (std::int64_t i = 0; i < kCount; ++i) points[static_cast<std::size_t>(i)] = static_cast<float>(i) / 1024 - 8;
+  std::size_t at = 0;
+  for (const Pieces* pieces : {&gelu_pieces().erf, &gelu_pieces().tanh}) {
+    for (const float end : {std::nextafter(pieces->end, 0.0F), pieces->end, std::nextafter(pieces->end, 9.0F)}) {
+      points[at++] = end, points[at++] = -end;
+    }
+  }
+  const Tensor x = Tensor::from(points, {kCount}), one = Tensor::full({kCount}, 1), y = Tensor::empty({kCount});
+  const auto expect = [&](const char* name, const auto& exact, bool relative) {
+    double worst = 0;
+    for (std::int64_t i = 0; i < kCount; ++i) {
+      const double want = exact(static_cast<double>(points[static_cast<std::size_t>(i)]));
+      const double error = std::abs(y.data<float>()[i] - want);
+      worst = std::max(worst, relative && want != 0 ? error / std::abs(want) : error);
+    }
+    EXPECT_LT(worst, 1e-5) << name;
+  };
+  const float *const a = x.data<float>(), *const g = one.data<float>();
+  used->f32.gelu_erf(a, kCount, Stores::cached, y.data<float>());
+  expect(
+      "erf", [](double v) { return v * 0.5 * std::erfc(-v / std::sqrt(2.0)); }, true);
+  used->f32.gelu_tanh(a, kCount, Stores::cached, y.data<float>());
+  expect(
+      "tanh", [](double v) { return v / (1 + std::exp(-2 * kSqrtTwoOverPi * v * (1 + kGeluCubic * v * v))); }, true);
+  used->f32.gelu_erf_backward(a, g, kCount, Stores::cached, y.data<float>());
+  expect(
+      "erf, slope", [](double v) { return GeluErfBackward()(v, 1.0); }, false);
+  used->f32.gelu_tanh_backward(a, g, kCount, Stores::cached, y.data<float>());
+  expect(
+      "tanh, slope", [](double v) { return GeluTanhBackward()(v, 1.0); }, false);
+}
+
+TEST_P(RowKernels, GeluOfInfinityIsInfinityAndOfNanNan) {
+  const Tensor x = Tensor::full({19}, INFINITY), nan = Tensor::full({19}, NAN), y = Tensor::empty({19});
+  for (const auto kernel : {used->f32.gelu_erf, used->f32.gelu_tanh}) {
+    kernel(x.data<float>(), 19, Stores::cached, y.data<float>());
+    for (const double v : wide(y)) EXPECT_EQ(v, INFINITY);
+    kernel(nan.data<float>(), 19, Stores::cached, y.data<float>());
+    for (const double v : wide(y)) EXPECT_TRUE(std::isnan(v));
   }
 }
 

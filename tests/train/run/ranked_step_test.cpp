@@ -229,6 +229,17 @@ TEST(RankedStep, CompressedGradientsGoOnFromAStateWithEachRanksErrors) {
   EXPECT_EQ(weights_of(*resumed), weights_of(*straight));
 }
 
+TEST(RankedStep, FactorsOfCompressedGradientsAreCompared) {
+  const auto model = wide_network();
+  StageTrainer trainer = trainer_of(*model, compressed());
+  trainer.step(share_of(batch_of(0)), 0, 0);
+  const std::map<std::string, State> parts = trainer.shared_state();
+  EXPECT_EQ(message_of<Error>([&] { compare_parts(ranks(), parts); }), "");
+  if (ranks().rank() == ranks().size() - 1) parts.at("power_sgd").tensors.at("factor/fc2.weight").fill(0.25);
+  const std::string message = message_of<Error>([&] { compare_parts(ranks(), parts); });
+  EXPECT_TRUE(message.starts_with("ranks differ in the state of training: power_sgd/factor/fc2.weight is ")) << message;
+}
+
 TEST(RankedStep, CompressedGradientsAreThoseOfOneProcessUpToRounding) {
   const auto shared = wide_network(), alone = wide_network(), plain = wide_network();
   StageTrainer together = trainer_of(*shared, compressed()), one(*alone, compressed(), kTask, 1, 10, 10),
