@@ -10,6 +10,7 @@
 #include "tests/end_to_end/program.h"
 #include "tests/end_to_end/ranks_program.h"
 #include "tests/end_to_end/small_run.h"
+#include "tests/end_to_end/small_text.h"
 
 namespace tessera::testing {
 namespace {
@@ -22,8 +23,10 @@ class TwoHosts {
     there_ = runs(str("ip netns add ", first_)) && runs(str("ip netns add ", second_)) &&
              runs(str("ip -n ", first_, " link add cable type veth peer name cable netns ", second_)) && begins(first_, kFirst) &&
              begins(second_, kSecond);
-    write_bytes(folder_ / "agent", str("#!/bin/sh\nhost=$1\nshift\nif [ $host = ", kFirst, " ]; then name=", first_,
-                                       "; else name=", second_, "; fi\n", in("$name", "hostname $name; $*"), '\n'));
+    write_bytes(
+        folder_ / "agent",
+        str("#!/bin/sh\nhost=$1\nshift\nif [ $host = ", kFirst, " ]; then name=", first_, "; else name=", second_, "; fi\n",
+            in("$name", "hostname $name; export TESSERA_CACHE=${TESSERA_CACHE:+$TESSERA_CACHE/$name}; $*"), '\n'));
     std::filesystem::permissions(folder_ / "agent", std::filesystem::perms::owner_all);
   }
   ~TwoHosts() {
@@ -34,10 +37,12 @@ class TwoHosts {
   TwoHosts& operator=(const TwoHosts&) = delete;
 
   bool there() const { return there_; }
-  // The shell's words for mpirun on the first host, which starts a rank on each.
-  std::string mpirun(const std::vector<std::string>& words) const {
-    std::string command = str(TESSERA_MPIRUN, " -n 2 --host ", kFirst, ":1,", kSecond, ":1 --bind-to none --mca plm_rsh_agent ",
-                              folder_ / "agent", " --mca btl tcp,self ", TESSERA_OF_RANKS);
+  // The shell's words for mpirun on the first host, which starts a rank there and the others on the second. Caches below
+  // TESSERA_CACHE are of a host.
+  std::string mpirun(const std::vector<std::string>& words, int on_second = 1) const {
+    std::string command =
+        str(TESSERA_MPIRUN, " -n ", 1 + on_second, " --host ", kFirst, ":1,", kSecond, ':', on_second,
+            " --bind-to none --mca plm_rsh_agent ", folder_ / "agent", " --mca btl tcp,self ", TESSERA_OF_RANKS);
     for (const std::string& word : words) command += ' ' + word;
     return in(first_, str("hostname ", first_, "; exec ", command));
   }
@@ -89,6 +94,28 @@ TEST_F(RanksOnTwoHosts, HaveTheBytesOfRanksOnOne) {
   std::string first;
   std::getline(log, first);
   expect_in(first, str(" on tessera", getpid(), "b, 1 compute threads"));
+}
+
+// The other one of the second host finds what the first one has made there.
+TEST_F(RanksOnTwoHosts, OneRankOfEachTokenisesTheText) {
+  write_bytes(folder_ / "a.txt", numbered_lines(2000));
+  write_bytes(folder_ / "text.yaml", R"(
+version: 1
+name: small
+threads: {compute: 1, loader: 0}
+data: {name: text, files: [a.txt], split: [80, 20, 0], tokenizer: bytes, sequence: 16, batch: 6}
+model: {name: gpt, layers: 1, width: 16, heads: 2}
+optimizer: {name: adamw, lr: 0.001}
+stages: [{name: dense, train: 2s}]
+)");
+  const std::vector<std::string> words{"train", folder_ / "text.yaml", "--runs", folder_ / "r"};
+  const Outcome outcome = run_program({"-c", hosts_.mpirun(words, 2)},
+                                      joined(kRanksEnvironment, {"TESSERA_LOG=debug", "TESSERA_CACHE=" + (folder_ / "cache")}));
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
+  const std::string made = "text: tokens are in ";
+  expect_in(outcome.output, "tessera: " + made);
+  expect_in(outcome.output, "rank 1: " + made);
+  EXPECT_EQ(outcome.output.find("rank 2: " + made), std::string::npos) << outcome.output;
 }
 
 // Each host times some of the layers, and rank 0 chooses by all times. Replayed, the choices give the same bytes on one host.

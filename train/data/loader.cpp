@@ -33,11 +33,8 @@ class Loader::Assembler {
     TESSERA_CHECK(options_.batch >= 1, ConfigError, "data.batch is ", options_.batch, "; must be at least 1");
     TESSERA_CHECK(!options_.drop_last || batches_per_epoch() >= 1, ConfigError, "data.batch is ", options_.batch, " but ",
                   subset_.dataset->name(), " has ", subset_.size(), " samples to draw from; drop_last leaves no batch");
-    TESSERA_CHECK(options_.batch % options_.shares == 0, ConfigError, "data.batch is ", options_.batch, "; ", options_.shares,
-                  " ranks cannot share it equally");
-    const std::int64_t rest = options_.drop_last ? 0 : subset_.size() % options_.batch;
-    TESSERA_CHECK(rest % options_.shares == 0, ConfigError, "data.drop_last is false, and the last batch of an epoch has ", rest,
-                  " samples; ", options_.shares, " ranks cannot share it equally");
+    const std::string unequal = why_no_equal_shares(subset_.size(), options_);
+    TESSERA_CHECK(unequal.empty(), ConfigError, unequal);
   }
 
   std::int64_t batches_per_epoch() const {
@@ -185,6 +182,16 @@ class Loader::Prefetcher {
   bool stopping_ = false;
   std::vector<std::thread> workers_;
 };
+
+std::string why_no_equal_shares(std::int64_t samples, const LoaderOptions& options) {
+  if (options.batch % options.shares != 0) {
+    return str("data.batch is ", options.batch, "; ", options.shares, " ranks cannot share it equally");
+  }
+  const std::int64_t rest = options.drop_last ? 0 : samples % options.batch;
+  if (rest % options.shares == 0) return "";
+  return str("data.drop_last is false, and the last batch of an epoch has ", rest, " samples; ", options.shares,
+             " ranks cannot share it equally");
+}
 
 Loader::Loader(Subset subset, LoaderOptions options) {
   const int threads = options.threads;

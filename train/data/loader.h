@@ -28,6 +28,9 @@ struct LoaderOptions {
 // In order, every sample once, not augmented.
 LoaderOptions evaluation_options(std::int64_t batch, int threads, Device device = {});
 
+// Why options.shares ranks cannot have equal parts of every batch of an epoch of so many samples; empty where they can.
+std::string why_no_equal_shares(std::int64_t samples, const LoaderOptions& options);
+
 class Loader {
  public:
   // Throws ConfigError when batch < 1, when drop_last leaves an epoch without a batch, or when a batch has no equal shares.

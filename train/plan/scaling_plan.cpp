@@ -187,22 +187,23 @@ void ScalingPlan::fields(Fields& f) {
 ScalingPlan plan_scaling(const Experiment& experiment, std::int64_t ranks, const Interconnect& between) {
   ExperimentConfig config = experiment.config;
   TESSERA_CHECK(trains(config), ConfigError, "--ranks: no stage of ", config.name, " trains");
-  TESSERA_CHECK(config.data.batch % ranks == 0, ConfigError, "--ranks: data.batch is ", config.data.batch, "; ", ranks,
-                " ranks cannot share it equally");
   TESSERA_CHECK(resolve_device(config.device).is_cpu(), ConfigError, "--ranks: device is ", config.device,
                 "; what several ranks take is predicted for CPUs alone: set device: cpu");
   settle_for_run(config);
   set_compute_threads(config.threads.compute);
   RunInputs inputs = check_experiment(experiment);
   const DataSplits data = inputs.data;
+  const auto unequal = [&](std::int64_t count) {
+    const LoaderOptions options{
+        .batch = config.data.batch, .drop_last = config.data.drop_last, .shares = static_cast<int>(count)};
+    return why_no_equal_shares(data.train.size(), options);
+  };
+  TESSERA_CHECK(unequal(ranks).empty(), ConfigError, "--ranks: ", unequal(ranks));
   const DecisionScope decisions({.measure = !config.deterministic});
   const std::string begin = begin_of_training(config, std::move(inputs));
-  const std::int64_t rest = config.data.drop_last ? 0 : data.train.size() % config.data.batch;  // of an epoch's last batch
-  TESSERA_CHECK(rest % ranks == 0, ConfigError, "--ranks: data.drop_last is false, and the last batch of an epoch has ", rest,
-                " samples; ", ranks, " ranks cannot share it equally");
   ScalingPlan plan;
   for (const std::int64_t count : counts_up_to(ranks)) {
-    if (config.data.batch % count != 0 || rest % count != 0) continue;
+    if (!unequal(count).empty()) continue;
     Absent others(count);
     RunState state(config, data, others);
     state.load(decode_checkpoint(begin));

@@ -77,7 +77,8 @@ void RankLeader::begin(const RunState& state, const Value& resolved, const RunFo
   run.set("config", resolved);
   run.set("logs", Value::list(std::move(logs)));
   tell(ranks_, RankMessageKind::run, to_json(run));
-  static_cast<void>(first_ranks(ranks_, host_name()));  // its own data are loaded: the others of this machine wait for nothing
+  // Rank 0 has its data. It takes part in the turns in which the others load theirs.
+  static_cast<void>(first_ranks(ranks_, host_name()));
   ranks_.barrier();
   compare_keys(ranks_, machine_of_rank(state.config()), "the program or machine");
   compare_keys(ranks_, state.data_keys(), "the data");

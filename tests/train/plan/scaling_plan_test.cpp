@@ -44,11 +44,14 @@ TEST(ScalingPlan, WhatPassesDuringBackwardIsNotExposed) {
   EXPECT_EQ(exposed_seconds(std::vector<GradientMessage>{{4'000'000, 1}}, 1, kBetween), 0);
 }
 
-Experiment experiment(const std::string& rest = "stages: [{name: dense, train: 2s}]\n", const std::string& more = "") {
+Experiment experiment(const std::string& rest = "stages: [{name: dense, train: 2s}]\n", const std::string& more = "",
+                      const std::string& data = "count: 80, batch: 24") {
   return parse_experiment(
       parse_yaml("version: 1\nname: x\ndeterministic: true\nthreads: {compute: 1, loader: 0}\n"
-                 "data: {name: glyphs, count: 80, test_count: 10, batch: 24}\n"
-                 "model: {name: layers, layers: [flatten, {linear: {out: 10, name: fc}}" +
+                 "data: {name: glyphs, test_count: 10, " +
+                     data +
+                     "}\n"
+                     "model: {name: layers, layers: [flatten, {linear: {out: 10, name: fc}}" +
                      more + "]}\n" + rest,
                  "x.yaml"));
 }
@@ -71,6 +74,16 @@ TEST(ScalingPlan, HasARowForEachPowerOfTwoThatSharesTheBatch) {
   EXPECT_EQ(plan.rows.front().exchange_ms, 0);
   EXPECT_DOUBLE_EQ(plan.rows[1].exchange_ms, 1e3 * exchange_seconds(std::vector<GradientMessage>{{31400}}, 2, kBetween));
   EXPECT_NEAR(plan.rows[1].exposed_ms, plan.rows[1].exchange_ms, 1e-9) << "of one message, which is ready last";
+}
+
+// An epoch's last batch has 6 of 30 samples.
+TEST(ScalingPlan, ASmallerLastBatchIsSharedToo) {
+  const std::string stages = "stages: [{name: dense, train: 2s}]\n", data = "count: 30, batch: 24, drop_last: false";
+  std::vector<std::int64_t> ranks;
+  for (const ScalingRow& row : plan_scaling(experiment(stages, "", data), 6, kBetween).rows) ranks.push_back(row.ranks);
+  EXPECT_EQ(ranks, (std::vector<std::int64_t>{1, 2, 6}));
+  EXPECT_EQ(message_of<ConfigError>([&] { plan_scaling(experiment(stages, "", data), 4, kBetween); }),
+            "--ranks: data.drop_last is false, and the last batch of an epoch has 6 samples; 4 ranks cannot share it equally");
 }
 
 TEST(ScalingPlan, TakesTheFirstStageThatTrains) {

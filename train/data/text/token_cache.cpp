@@ -82,6 +82,7 @@ std::shared_ptr<const TokenStore> tokens_of(const std::vector<std::string>& file
     if (auto found = kept(path, key)) return found;
   }
   write_tokens(real_vfs(), path.string(), key, files, tokenizer, sizes);
+  log(LogLevel::debug, str("text: tokens are in ", path.string()));
   return std::make_shared<const TokenStore>(path.string(), key, std::move(scratch));
 }
 
