@@ -15,7 +15,6 @@
 
 #include "bench/cases/resnet18_sc.h"
 #include "bench/cases/sparse_network.h"
-#include "bench/child_process.h"
 #include "bench/difference.h"
 #include "bench/result_lines.h"
 #include "bench/rivals/modes_rival.h"
@@ -23,6 +22,7 @@
 #include "bench/turns.h"
 #include "core/device/constant_weights.h"
 #include "core/device/decisions.h"
+#include "core/io/child_process.h"
 #include "core/io/scratch_folder.h"
 #include "core/io/vfs.h"
 #include "core/rng.h"

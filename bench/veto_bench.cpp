@@ -16,7 +16,6 @@
 #include <optional>
 #include <vector>
 
-#include "bench/child_process.h"
 #include "bench/result_lines.h"
 #include "compress/factorise.h"
 #include "compress/pass_runner.h"
@@ -25,6 +24,7 @@
 #include "core/config/read.h"
 #include "core/device/decisions.h"
 #include "core/device/device_choice.h"
+#include "core/io/child_process.h"
 #include "core/support/error.h"
 #include "layers/conv2d.h"
 #include "layers/fold.h"

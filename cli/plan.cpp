@@ -5,8 +5,12 @@
 #include <iostream>
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
+#include <vector>
 
 #include "cli/file_verb.h"
+#include "cli/neighbours.h"
 #include "compress/report.h"
 #include "core/support/error.h"
 #include "core/support/text.h"
@@ -20,6 +24,7 @@ using Count = long long;  // of printf
 struct PlanArguments : FileArguments {
   std::int64_t ranks = 1;
   std::string bandwidth, latency;
+  std::string neighbour;  // what be_neighbour() reads, in such a process
 };
 
 std::string mib(std::int64_t bytes) {
@@ -113,12 +118,12 @@ void print_disk(const DiskPlan& disk) {
 }
 
 void print_scaling(const ScalingPlan& plan) {
-  std::vector<std::vector<std::string>> rows{
-      {"ranks", "samples each", "computing ms", "exchange ms", "exposed ms", "(tree ms)", "step ms", "speed-up", "efficiency"}};
+  std::vector<std::vector<std::string>> rows{{"ranks", "samples each", "at once here", "computing ms", "exchange ms",
+                                              "exposed ms", "(tree ms)", "step ms", "speed-up", "efficiency"}};
   for (const ScalingRow& row : plan.rows) {
     const auto ms = [](double value) { return formatted("%.2f", value); };
-    rows.push_back({str(row.ranks), str(row.samples), ms(row.compute_ms), ms(row.exchange_ms), ms(row.exposed_ms),
-                    ms(row.tree_ms), ms(row.step_ms()), formatted("%.2fx", row.speedup),
+    rows.push_back({str(row.ranks), str(row.samples), str(row.together), ms(row.compute_ms), ms(row.exchange_ms),
+                    ms(row.exposed_ms), ms(row.tree_ms), ms(row.step_ms()), formatted("%.2fx", row.speedup),
                     formatted("%.0f %%", 100 * row.efficiency())});
   }
   std::printf("\na step of %s in several processes: gradients of %s in %lld %s\n", plan.stage.c_str(),
@@ -135,11 +140,15 @@ std::optional<ScalingPlan> scaling(const Experiment& experiment, const PlanArgum
   TESSERA_CHECK(!arguments.bandwidth.empty() && !arguments.latency.empty(), ConfigError,
                 "--ranks: needs the network between them, such as --bandwidth 25G --latency 10us");
   const Interconnect between{parse_latency(arguments.latency), parse_bandwidth(arguments.bandwidth)};
-  return plan_scaling(experiment, arguments.ranks, between);
+  std::vector<std::string> words{"plan", arguments.config};
+  words.insert(words.end(), arguments.overrides.begin(), arguments.overrides.end());
+  NeighbourProcesses neighbours(std::move(words));
+  return plan_scaling(experiment, arguments.ranks, between, &neighbours);
 }
 
 int plan(const PlanArguments& arguments) {
   const Experiment experiment = load_experiment(arguments.config, arguments.overrides);
+  if (!arguments.neighbour.empty()) return be_neighbour(experiment, arguments.ranks, arguments.neighbour);
   const std::optional<ScalingPlan> several = scaling(experiment, arguments);
   const Plan plan = make_plan(experiment);
   if (arguments.json) {
@@ -176,6 +185,7 @@ void add_plan(Verb program) {
   verb.argument("--ranks", arguments->ranks, "also predict a step in so many processes, from steps timed here").between(1, 4096);
   verb.argument("--bandwidth", arguments->bandwidth, "between them, in each direction: 25G for 25 Gbit/s");
   verb.argument("--latency", arguments->latency, "of a message between them: 10us");
+  verb.argument(kNeighbourOption, arguments->neighbour, "computes beside another process that is timed").hidden();
   verb.footer("Example: tessera plan configs/quickstart.yaml --ranks 8 --bandwidth 25G --latency 10us");
   verb.runs([arguments] { return plan(*arguments); });
 }

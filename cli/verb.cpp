@@ -29,6 +29,11 @@ Argument& Argument::placeholder(const std::string& name) {
   return *this;
 }
 
+Argument& Argument::hidden() {
+  option_->group("");
+  return *this;
+}
+
 Argument& Argument::value_optional(const std::string& text) {
   option_->expected(0, 1)->default_str(text);
   return *this;

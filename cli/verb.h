@@ -28,6 +28,8 @@ class Argument {
   Argument& between(std::int64_t least, std::int64_t most);
   // What the help calls its value.
   Argument& placeholder(const std::string& name);
+  // The help does not show it: for processes that the program starts itself.
+  Argument& hidden();
   // Without a value it has this one.
   Argument& value_optional(const std::string& text);
 

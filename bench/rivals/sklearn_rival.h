@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "bench/child_process.h"
 #include "core/config/value.h"
+#include "core/io/child_process.h"
 
 namespace tessera::bench {
 

@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "bench/child_process.h"
 #include "bench/train_workload.h"
 #include "core/config/value.h"
+#include "core/io/child_process.h"
 
 namespace tessera::bench {
 

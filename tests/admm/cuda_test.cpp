@@ -1,6 +1,11 @@
 // ADMM on a GPU against the CPU.
 #include <gtest/gtest.h>
 
+#include <utility>
+#include <vector>
+
+#include "admm/projections.h"
+#include "core/device/decisions.h"
 #include "core/device/transfer_stats.h"
 #include "core/linalg/relative_error.h"
 #include "tests/admm/quadratic.h"
@@ -53,6 +58,23 @@ TEST_F(CudaAdmm, FollowsTheCpu) {
     }
     EXPECT_EQ(gpu_state.meta.at("rho").as_double(), cpu_state.meta.at("rho").as_double());
   }
+}
+
+// Ranks project different layers: a choice by rank 0's clock would have the others wait for what it never comes to.
+TEST_F(CudaAdmm, ProjectionsReadNoClock) {
+  LowRankConfig config;
+  config.format = "tucker2";
+  const std::vector<ConstrainedLayer> layers{{"conv", low_rank_constraint(config, {{"out", 6}, {"in", 4}})}};
+  const Tensor weight = Tensor::empty({64, 3, 3, 64});
+  fill_normal(weight, RngStream(1, "test", "kernel"), 0, 1);
+  const std::vector<Tensor> weights{weight.to(gpu())};
+  const auto measured = [](const auto& project) {
+    const DecisionScope decisions({.measure = true});
+    project();
+    return decisions.log().measured.size();
+  };
+  EXPECT_EQ(measured([&] { project_all(layers, weights); }), 0u);
+  EXPECT_GT(measured([&] { layers[0].constraint->project(weights[0]); }), 0u) << "its products are large enough for one";
 }
 
 }  // namespace

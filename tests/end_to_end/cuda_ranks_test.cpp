@@ -74,15 +74,20 @@ TEST_F(CudaRanks, KilledAndResumedEndWithTheSameBytes) {
   EXPECT_TRUE(result_of(run_in("killed")) == result_of(run_in("straight")));
 }
 
-// Each rank projects other layers: it never comes to a choice that the clock of another one would take.
-TEST_F(CudaRanks, ProjectionsAskNoClock) {
-  const std::string small = small_experiment_of_ranks();
+// Each rank projects other layers. Products of these are large enough for a clock, and take a batch little time.
+TEST_F(CudaRanks, ShareOutProjectionsUnderAClock) {
+  std::string small = small_experiment_of_ranks();
+  small.replace(small.find("model:"), small.find("stages:") - small.find("model:"),
+                R"(model: {name: layers, layers: [{conv2d: {out: 64, kernel: 7, stride: 14}},
+  relu, {conv2d: {out: 96, kernel: 2, stride: 2, name: conv2}}, relu, {conv2d: {out: 64, kernel: 3, padding: 1, name: conv3}},
+  flatten, {linear: {out: 10}}]}
+optimizer: {name: sgd, lr: 0.05}
+)");
   const std::size_t stages = small.find("stages:");
   write_experiment(small.substr(0, stages) + R"(stages:
-  - {name: held, train: 4s, admm: {layers: "conv*", format: tucker2, ranks: {out: 6, in: 3}, keep: always, rho: 1, update: 2s}}
+  - {name: held, train: 4s, admm: {layers: "conv?", format: tucker2, ranks: {out: 6, in: 4}, keep: always, rho: 1, update: 2s}}
 )" + small.substr(small.find("checkpoint:")));
-  const Outcome outcome =
-      run_ranks(2, train("r", {"deterministic=false", "model.layers[0].conv2d.out=96", "model.layers[3].conv2d.out=160"}));
+  const Outcome outcome = run_ranks(2, train("r", {"deterministic=false", "data.batch=8"}), {"TESSERA_COMPARE_RANKS=1"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
 }
 

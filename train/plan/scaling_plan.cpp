@@ -15,6 +15,7 @@
 #include "core/ops/arithmetic.h"
 #include "core/support/error.h"
 #include "train/plan/check.h"
+#include "train/run/decisions_file.h"
 #include "train/run/environment.h"
 #include "train/run/rank_messages.h"
 #include "train/run/run_state.h"
@@ -96,21 +97,33 @@ std::string begin_of_training(const ExperimentConfig& config, RunInputs inputs) 
   return encode_checkpoint(state.manifest(), state.parts());
 }
 
-// Medians of steps that the state takes, each as the stage's first one: the stage may have fewer.
-ScalingRow measured_row(RunState& state, Absent& others, const Interconnect& between) {
+// `begin` with what clocks have chosen, which a rank is told of too.
+std::string with_decisions(const std::string& begin, const DecisionMap& taken) {
+  Checkpoint checkpoint = decode_checkpoint(begin);
+  checkpoint.manifest.set("decisions", parse_json(encode_decisions(taken), "decisions"));
+  return encode_checkpoint(checkpoint.manifest, checkpoint.parts);
+}
+
+// The stage's first one, every time: it may have fewer than are timed. In milliseconds.
+double step_once(RunState& state, Absent& others) {
+  others.begin_step();
+  const Clock::time_point start = Clock::now();
+  state.step();
+  const std::chrono::duration<double, std::milli> took = Clock::now() - start;
+  state.position().stage_step = 0;
+  return took.count();
+}
+
+// Medians of steps, beside `together` - 1 neighbours.
+ScalingRow measured_row(RunState& state, Absent& others, const Interconnect& between, std::int64_t together) {
   std::vector<double> step_ms, exposed_ms;
-  for (int i = 0; i < kWarmUp + kTimed; ++i) {
-    others.begin_step();
-    const Clock::time_point start = Clock::now();
-    state.step();
-    const std::chrono::duration<double, std::milli> took = Clock::now() - start;
-    state.position().stage_step = 0;
-    if (i < kWarmUp) continue;
-    step_ms.push_back(took.count());
+  for (int i = 0; i < kTimed; ++i) {
+    step_ms.push_back(step_once(state, others));
     exposed_ms.push_back(1e3 * exposed_seconds(others.messages(), others.size(), between));
   }
   return {.ranks = others.size(),
           .samples = state.config().data.batch / others.size(),
+          .together = together,
           .compute_ms = quantile(step_ms, 0.5),
           .exchange_ms = 1e3 * exchange_seconds(others.messages(), others.size(), between),
           .exposed_ms = quantile(exposed_ms, 0.5),
@@ -168,6 +181,7 @@ double exposed_seconds(std::span<const GradientMessage> messages, std::int64_t r
 void ScalingRow::fields(Fields& f) {
   f.add("ranks", ranks, {.help = "processes"});
   f.add("samples", samples, {.help = "of a step, for each of them"});
+  f.add("together", together, {.help = "of the processes, computing at once on this machine while that was measured"});
   f.add("compute_ms", compute_ms, {.help = "measured here", .clock = true});
   f.add("exchange_ms", exchange_ms, {.help = "of gradients", .clock = true});
   f.add("exposed_ms", exposed_ms, {.help = "of that, what does not pass during backward", .clock = true});
@@ -184,7 +198,11 @@ void ScalingPlan::fields(Fields& f) {
   f.add("rows", rows, {.help = "of 1, 2, 4, ... processes and of as many as were asked for"});
 }
 
-ScalingPlan plan_scaling(const Experiment& experiment, std::int64_t ranks, const Interconnect& between) {
+std::int64_t ranks_of_a_machine(std::int64_t ranks, std::int64_t threads, std::int64_t processors) {
+  return std::min(ranks, std::max<std::int64_t>(1, processors / threads));
+}
+
+ScalingPlan plan_scaling(const Experiment& experiment, std::int64_t ranks, const Interconnect& between, Neighbours* neighbours) {
   ExperimentConfig config = experiment.config;
   TESSERA_CHECK(trains(config), ConfigError, "--ranks: no stage of ", config.name, " trains");
   TESSERA_CHECK(resolve_device(config.device).is_cpu(), ConfigError, "--ranks: device is ", config.device,
@@ -208,7 +226,12 @@ ScalingPlan plan_scaling(const Experiment& experiment, std::int64_t ranks, const
     RunState state(config, data, others);
     state.load(decode_checkpoint(begin));
     state.begin_training();
-    plan.rows.push_back(measured_row(state, others, between));
+    for (int i = 0; i < kWarmUp; ++i) step_once(state, others);
+    const std::int64_t together =
+        neighbours == nullptr ? 1 : ranks_of_a_machine(count, config.threads.compute, resolve_compute_threads(0));
+    if (together > 1) neighbours->start(together - 1, count, with_decisions(begin, decisions.taken()));
+    plan.rows.push_back(measured_row(state, others, between, together));
+    if (together > 1) neighbours->stop();
     plan.stage = state.stage().name;
     plan.messages = std::ssize(others.messages());
     plan.gradient_bytes = 0;
@@ -216,6 +239,23 @@ ScalingPlan plan_scaling(const Experiment& experiment, std::int64_t ranks, const
     plan.rows.back().speedup = plan.rows.front().step_ms() / plan.rows.back().step_ms();
   }
   return plan;
+}
+
+void take_steps_beside(const Experiment& experiment, std::int64_t ranks, std::string_view begin,
+                       const std::function<bool()>& go_on) {
+  ExperimentConfig config = experiment.config;
+  settle_for_run(config);
+  set_compute_threads(config.threads.compute);
+  const DataSplits data = check_experiment(experiment).data;
+  const Checkpoint checkpoint = decode_checkpoint(begin);
+  const DecisionScope decisions({.known = recorded_decisions(checkpoint.manifest)});
+  Absent others(ranks);
+  RunState state(config, data, others);
+  state.load(checkpoint);
+  state.begin_training();
+  do {
+    step_once(state, others);
+  } while (go_on());
 }
 
 double parse_bandwidth(const std::string& text) {

@@ -4,8 +4,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "core/config/fields.h"
@@ -38,6 +40,7 @@ double exposed_seconds(std::span<const GradientMessage> messages, std::int64_t r
 struct ScalingRow {
   std::int64_t ranks = 1;
   std::int64_t samples = 0;  // of each rank
+  std::int64_t together = 1;  // of the ranks, computing at once on this machine while that was measured
   double compute_ms = 0;  // measured here
   double exchange_ms = 0;  // of gradients
   double exposed_ms = 0;  // of that, what does not pass during backward
@@ -58,10 +61,31 @@ struct ScalingPlan {
   void fields(Fields& f);
 };
 
-// Takes a few steps of each share, with the experiment's compute threads, after the passes of the stages until then. Counts that
-// do not divide the batch have no row. Losses, statistics of batch norms and what hooks do at intervals are not counted. Throws
-// ConfigError where the batch has no equal shares for `ranks`, and on a GPU.
-ScalingPlan plan_scaling(const Experiment& experiment, std::int64_t ranks, const Interconnect& between);
+// Other processes of this machine, which compute while a share is timed, as other ranks of it do: they need the same caches and
+// the same memory.
+class Neighbours {
+ public:
+  virtual ~Neighbours() = default;
+  // Starts `count` processes that take_steps_beside() with these arguments, and returns when each of them takes steps.
+  virtual void start(std::int64_t count, std::int64_t ranks, const std::string& begin) = 0;
+  // Ends them. Throws IoError where one has ended before.
+  virtual void stop() = 0;
+};
+
+// Takes a few steps of each share, with the experiment's compute threads, after the passes of the stages until then, beside as
+// many neighbours as the machine has processors for, or alone without `neighbours`. Counts that do not divide the batch have no
+// row. Losses, statistics of batch norms and what hooks do at intervals are not counted. Throws ConfigError where the batch has
+// no equal shares for `ranks`, and on a GPU.
+ScalingPlan plan_scaling(const Experiment& experiment, std::int64_t ranks, const Interconnect& between,
+                         Neighbours* neighbours = nullptr);
+
+// Of so many ranks with so many compute threads those that `processors` are enough for, 1 or more.
+std::int64_t ranks_of_a_machine(std::int64_t ranks, std::int64_t threads, std::int64_t processors);
+
+// Takes steps of the share of one of `ranks`, from `begin` (what Neighbours are given), until `go_on`, which is asked after each,
+// says no.
+void take_steps_beside(const Experiment& experiment, std::int64_t ranks, std::string_view begin,
+                       const std::function<bool()>& go_on);
 
 // "25G", bits a second -> bytes a second; "10us" -> seconds. Throw ConfigError naming the option.
 double parse_bandwidth(const std::string& text);

@@ -2,9 +2,12 @@
 
 #include <gtest/gtest.h>
 
+#include <utility>
+
 #include "core/support/error.h"
 #include "tests/support/message_of.h"
 #include "train/config/yaml.h"
+#include "train/run/environment.h"
 
 namespace tessera {
 namespace {
@@ -105,6 +108,45 @@ TEST(ScalingPlan, CountsStagesOfAdmmAndCompressedGradients) {
       plan_scaling(experiment("stages: [{name: dense, train: 2s}]\npower_sgd: {rank: 2}\n"), 2, kBetween);
   EXPECT_EQ(compressed.gradient_bytes, 4 * (2 * (784 + 10) + 10));
   EXPECT_EQ(compressed.messages, 3) << "the bias, and two factors";
+}
+
+TEST(ScalingPlan, AMachineHasAsManyRanksAsItHasProcessorsFor) {
+  EXPECT_EQ(ranks_of_a_machine(8, 1, 16), 8);
+  EXPECT_EQ(ranks_of_a_machine(8, 4, 16), 4);
+  EXPECT_EQ(ranks_of_a_machine(8, 5, 16), 3);
+  EXPECT_EQ(ranks_of_a_machine(8, 32, 16), 1);
+  EXPECT_EQ(ranks_of_a_machine(1, 1, 16), 1);
+}
+
+// Takes steps here, in place of the processes.
+class StepsHere final : public Neighbours {
+ public:
+  explicit StepsHere(Experiment experiment) : experiment_(std::move(experiment)) {}
+  void start(std::int64_t count, std::int64_t ranks, const std::string& begin) override {
+    EXPECT_FALSE(std::exchange(running_, true));
+    started.emplace_back(count, ranks);
+    int steps = 0;
+    take_steps_beside(experiment_, ranks, begin, [&] { return ++steps < 4; });
+    EXPECT_EQ(steps, 4) << "of a stage that has 2";
+  }
+  void stop() override { EXPECT_TRUE(std::exchange(running_, false)); }
+
+  std::vector<std::pair<std::int64_t, std::int64_t>> started;
+
+ private:
+  Experiment experiment_;
+  bool running_ = false;
+};
+
+TEST(ScalingPlan, TimesEachShareBesideTheOtherRanksOfTheMachine) {
+  StepsHere neighbours(experiment());
+  std::vector<std::pair<std::int64_t, std::int64_t>> expected;
+  for (const ScalingRow& row : plan_scaling(experiment(), 6, kBetween, &neighbours).rows) {
+    EXPECT_EQ(row.together, ranks_of_a_machine(row.ranks, 1, resolve_compute_threads(0)));
+    if (row.together > 1) expected.emplace_back(row.together - 1, row.ranks);
+  }
+  EXPECT_EQ(neighbours.started, expected);
+  for (const ScalingRow& row : plan_scaling(experiment(), 6, kBetween).rows) EXPECT_EQ(row.together, 1);
 }
 
 TEST(ScalingPlan, RefusesWhatCannotBeShared) {

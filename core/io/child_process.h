@@ -1,4 +1,4 @@
-// A child program that answers lines with lines: the other half of a benchmark that must run in a process of its own.
+// A child program that answers lines with lines: of a measurement, what must run in a process of its own.
 #pragma once
 
 #include <sys/types.h>
@@ -9,7 +9,7 @@
 
 #include "core/config/value.h"
 
-namespace tessera::bench {
+namespace tessera {
 
 class ChildProcess {
  public:
@@ -19,6 +19,8 @@ class ChildProcess {
   ChildProcess(const std::vector<std::string>& arguments, const std::vector<std::string>& environment);
   // Closes its input, which ends it, and waits.
   ~ChildProcess();
+  // The same, of a child that answers no more. Throws IoError unless its exit status is 0.
+  void finish();
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
@@ -38,4 +40,4 @@ class ChildProcess {
   std::FILE* from_ = nullptr;
 };
 
-}  // namespace tessera::bench
+}  // namespace tessera

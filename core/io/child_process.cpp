@@ -1,4 +1,4 @@
-#include "bench/child_process.h"
+#include "core/io/child_process.h"
 
 #include <fcntl.h>
 #include <spawn.h>
@@ -14,7 +14,7 @@
 
 #include "core/support/error.h"
 
-namespace tessera::bench {
+namespace tessera {
 namespace {
 
 std::string_view name_of(std::string_view line) { return line.substr(0, line.find('=')); }
@@ -52,7 +52,6 @@ std::array<int, 2> make_pipe() {
 }  // namespace
 
 ChildProcess::ChildProcess(const std::vector<std::string>& arguments, const std::vector<std::string>& environment) {
-  std::signal(SIGPIPE, SIG_IGN);  // a dead child is reported by write_line, not by a signal
   const auto [child_in, parent_out] = make_pipe();
   const auto [parent_in, child_out] = make_pipe();
   posix_spawn_file_actions_t actions;
@@ -93,7 +92,10 @@ const std::string& ChildProcess::end() {
   return ended_ = how_it_ended(status);
 }
 
+void ChildProcess::finish() { TESSERA_CHECK(end() == how_it_ended(0), IoError, "child: it ended too early (", end(), ")"); }
+
 void ChildProcess::write_line(const std::string& line) {
+  std::signal(SIGPIPE, SIG_IGN);  // a dead child is reported here, not by a signal
   const bool sent =
       ended_.empty() && std::fputs(line.c_str(), to_) >= 0 && std::fputc('\n', to_) == '\n' && std::fflush(to_) == 0;
   if (!sent) throw IoError(str("child: it ended before it was told '", line, "' (", end(), ")"));
@@ -110,4 +112,4 @@ std::string ChildProcess::read_line() {
   return text;
 }
 
-}  // namespace tessera::bench
+}  // namespace tessera

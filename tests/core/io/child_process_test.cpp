@@ -1,4 +1,4 @@
-#include "bench/child_process.h"
+#include "core/io/child_process.h"
 
 #include <gtest/gtest.h>
 
@@ -7,7 +7,7 @@
 #include "core/support/error.h"
 #include "tests/support/message_of.h"
 
-namespace tessera::bench {
+namespace tessera {
 namespace {
 
 ChildProcess shell(const std::string& commands, const std::vector<std::string>& environment = {}) {
@@ -46,10 +46,17 @@ TEST(ChildProcess, SaysHowItEnded) {
   }
 }
 
+TEST(ChildProcess, FinishesWithoutAFailure) {
+  ChildProcess patient = shell("while read -r line; do :; done");
+  patient.finish();
+  ChildProcess failed = shell("exit 3");
+  EXPECT_EQ(message_of<IoError>([&] { failed.finish(); }), "child: it ended too early (exit status 3)");
+}
+
 TEST(ChildProcess, AMissingProgramIsAnError) {
   EXPECT_EQ(message_of<IoError>([] { ChildProcess({"/no/such/program"}, {}); }),
             "child: cannot start /no/such/program: No such file or directory");
 }
 
 }  // namespace
-}  // namespace tessera::bench
+}  // namespace tessera
