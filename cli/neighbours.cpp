@@ -3,45 +3,71 @@
 #include <poll.h>
 #include <unistd.h>
 
+#include <functional>
 #include <iostream>
 #include <utility>
 
 #include "cli/verb.h"
+#include "core/config/read.h"
+#include "core/io/scratch_folder.h"
 #include "core/io/vfs.h"
 #include "core/support/error.h"
+#include "train/config/yaml_writer.h"
 
 namespace tessera::cli {
 namespace {
 
 constexpr const char* kReady = "ready";
 
-// Nothing is written to it: it ends when the process that started this one closes it, or ends.
+// Of the processes' variables what differs from this process's. Warnings would be said again. srun's are for a program that it
+// has started itself.
+const std::vector<std::string> kEnvironment{"TESSERA_LOG=error", "SLURM_STEP_NUM_TASKS"};
+
+// Nothing is written to this process: its input ends when the one that started it closes the pipe or dies.
 bool input_has_ended() {
   pollfd input{STDIN_FILENO, POLLIN, 0};
   return poll(&input, 1, 0) > 0;
 }
 
-}  // namespace
-
-void NeighbourProcesses::start(std::int64_t count, std::int64_t ranks, const std::string& begin) {
-  const std::string file = folder_ / "begin";
-  write_file_atomically(real_vfs(), file, begin);
-  std::vector<std::string> words{"/proc/self/exe"};
-  words.insert(words.end(), words_.begin(), words_.end());
-  for (const std::string& word : {std::string("--ranks"), str(ranks), std::string(kNeighbourOption), file}) words.push_back(word);
-  // Warnings are those that this process has had.
-  for (std::int64_t i = 0; i < count; ++i) {
-    processes_.push_back(std::make_unique<ChildProcess>(words, std::vector<std::string>{"TESSERA_LOG=error"}));
-  }
-  for (const auto& process : processes_) {
-    const std::string answer = process->read_line();
-    TESSERA_CHECK(answer == kReady, InternalError, "plan: a process beside this one says '", answer, "'");
+void of_processes(std::int64_t count, const std::function<void()>& body) {
+  try {
+    body();
+  } catch (const IoError& error) {
+    throw IoError(str("plan: of ", count, " processes that compute beside this one, as other ranks of a machine do: ",
+                      error.what(), "; --ranks-per-machine says how many ranks a machine has"));
   }
 }
 
+}  // namespace
+
+void NeighbourProcesses::start(std::int64_t count, const ExperimentConfig& config, std::int64_t ranks, const std::string& begin) {
+  const ScratchFolder folder("tessera_plan");  // which each process has read when it is ready
+  const std::string file = folder / "experiment.yaml", checkpoint = folder / "begin";
+  write_file_atomically(real_vfs(), file, to_yaml(write(config)));
+  write_file_atomically(real_vfs(), checkpoint, begin);
+  of_processes(count, [&] {
+    for (std::int64_t i = 0; i < count; ++i) {
+      processes_.push_back(std::make_unique<ChildProcess>(
+          std::vector<std::string>{"/proc/self/exe", "plan", file, "--ranks", str(ranks), kNeighbourOption, checkpoint},
+          kEnvironment));
+    }
+    for (const auto& process : processes_) {
+      const std::string answer = process->read_line();
+      TESSERA_CHECK(answer == kReady, InternalError, "plan: a process beside this one says '", answer, "'");
+    }
+  });
+}
+
 void NeighbourProcesses::stop() {
-  for (const auto& process : processes_) process->finish();
+  close_inputs();
+  of_processes(std::ssize(processes_), [&] {
+    for (const auto& process : processes_) process->finish();
+  });
   processes_.clear();
+}
+
+void NeighbourProcesses::close_inputs() {
+  for (const auto& process : processes_) process->close_input();
 }
 
 int be_neighbour(const Experiment& experiment, std::int64_t ranks, const std::string& begin) {

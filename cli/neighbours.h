@@ -5,11 +5,9 @@
 #include <cstdint>
 #include <memory>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "core/io/child_process.h"
-#include "core/io/scratch_folder.h"
 #include "train/experiment.h"
 #include "train/plan/scaling_plan.h"
 
@@ -19,14 +17,14 @@ inline constexpr const char* kNeighbourOption = "--neighbour";
 
 class NeighbourProcesses final : public Neighbours {
  public:
-  // `words` are of the command line: the verb, the experiment file, its overrides.
-  explicit NeighbourProcesses(std::vector<std::string> words) : words_(std::move(words)) {}
-  void start(std::int64_t count, std::int64_t ranks, const std::string& begin) override;
+  ~NeighbourProcesses() override { close_inputs(); }  // before the first is waited for
+  // Throws IoError where one cannot be started or fails.
+  void start(std::int64_t count, const ExperimentConfig& config, std::int64_t ranks, const std::string& begin) override;
   void stop() override;
 
  private:
-  std::vector<std::string> words_;
-  ScratchFolder folder_{"tessera_plan"};
+  void close_inputs();
+
   std::vector<std::unique_ptr<ChildProcess>> processes_;
 };
 

@@ -6,7 +6,6 @@
 #include <memory>
 #include <optional>
 #include <string>
-#include <utility>
 #include <vector>
 
 #include "cli/file_verb.h"
@@ -23,6 +22,7 @@ using Count = long long;  // of printf
 
 struct PlanArguments : FileArguments {
   std::int64_t ranks = 1;
+  std::int64_t ranks_per_machine = 0;
   std::string bandwidth, latency;
   std::string neighbour;  // what be_neighbour() reads, in such a process
 };
@@ -134,16 +134,15 @@ void print_scaling(const ScalingPlan& plan) {
 std::optional<ScalingPlan> scaling(const Experiment& experiment, const PlanArguments& arguments) {
   const bool named = !arguments.bandwidth.empty() || !arguments.latency.empty();
   if (arguments.ranks == 1) {
-    TESSERA_CHECK(!named, ConfigError, "--bandwidth and --latency are of the network between --ranks; say how many there are");
+    TESSERA_CHECK(!named && arguments.ranks_per_machine == 0, ConfigError,
+                  "--bandwidth, --latency and --ranks-per-machine are of several --ranks; say how many there are");
     return std::nullopt;
   }
   TESSERA_CHECK(!arguments.bandwidth.empty() && !arguments.latency.empty(), ConfigError,
                 "--ranks: needs the network between them, such as --bandwidth 25G --latency 10us");
   const Interconnect between{parse_latency(arguments.latency), parse_bandwidth(arguments.bandwidth)};
-  std::vector<std::string> words{"plan", arguments.config};
-  words.insert(words.end(), arguments.overrides.begin(), arguments.overrides.end());
-  NeighbourProcesses neighbours(std::move(words));
-  return plan_scaling(experiment, arguments.ranks, between, &neighbours);
+  NeighbourProcesses neighbours;
+  return plan_scaling(experiment, {arguments.ranks, arguments.ranks_per_machine}, between, &neighbours);
 }
 
 int plan(const PlanArguments& arguments) {
@@ -185,6 +184,9 @@ void add_plan(Verb program) {
   verb.argument("--ranks", arguments->ranks, "also predict a step in so many processes, from steps timed here").between(1, 4096);
   verb.argument("--bandwidth", arguments->bandwidth, "between them, in each direction: 25G for 25 Gbit/s");
   verb.argument("--latency", arguments->latency, "of a message between them: 10us");
+  verb.argument("--ranks-per-machine", arguments->ranks_per_machine,
+                "0: as many as it has processors for with threads.compute, one where that is not set")
+      .between(0, 4096);
   verb.argument(kNeighbourOption, arguments->neighbour, "computes beside another process that is timed").hidden();
   verb.footer("Example: tessera plan configs/quickstart.yaml --ranks 8 --bandwidth 25G --latency 10us");
   verb.runs([arguments] { return plan(*arguments); });

@@ -11,6 +11,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <string_view>
+#include <utility>
 
 #include "core/support/error.h"
 
@@ -83,21 +84,25 @@ Value ChildProcess::ask(const std::string& line, const char* who) {
   return parse_json(read_line(), who);
 }
 
+void ChildProcess::close_input() {
+  if (to_ != nullptr) std::fclose(std::exchange(to_, nullptr));
+}
+
 const std::string& ChildProcess::end() {
   if (!ended_.empty()) return ended_;
-  std::fclose(to_);
+  close_input();
   int status = 0;
   while (waitpid(pid_, &status, 0) < 0 && errno == EINTR) {
   }
   return ended_ = how_it_ended(status);
 }
 
-void ChildProcess::finish() { TESSERA_CHECK(end() == how_it_ended(0), IoError, "child: it ended too early (", end(), ")"); }
+void ChildProcess::finish() { TESSERA_CHECK(end() == how_it_ended(0), IoError, "child: it failed (", end(), ")"); }
 
 void ChildProcess::write_line(const std::string& line) {
   std::signal(SIGPIPE, SIG_IGN);  // a dead child is reported here, not by a signal
   const bool sent =
-      ended_.empty() && std::fputs(line.c_str(), to_) >= 0 && std::fputc('\n', to_) == '\n' && std::fflush(to_) == 0;
+      to_ != nullptr && std::fputs(line.c_str(), to_) >= 0 && std::fputc('\n', to_) == '\n' && std::fflush(to_) == 0;
   if (!sent) throw IoError(str("child: it ended before it was told '", line, "' (", end(), ")"));
 }
 

@@ -1,4 +1,4 @@
-// A child program that answers lines with lines: of a measurement, what must run in a process of its own.
+// A child program that answers lines with lines, for measurements of which a part must run in a process of its own.
 #pragma once
 
 #include <sys/types.h>
@@ -19,12 +19,15 @@ class ChildProcess {
   ChildProcess(const std::vector<std::string>& arguments, const std::vector<std::string>& environment);
   // Closes its input, which ends it, and waits.
   ~ChildProcess();
-  // The same, of a child that answers no more. Throws IoError unless its exit status is 0.
+  // Closes its input, which tells it to end, and does not wait.
+  void close_input();
+  // Closes its input and waits. It must have nothing left to write. Throws IoError unless its exit status is 0.
   void finish();
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
-  // Both throw IoError when the child has ended, with its exit status or the signal.
+  // Both throw IoError when the child has ended, with its exit status or the signal. From the first line written on, this process
+  // ignores SIGPIPE.
   void write_line(const std::string& line);
   std::string read_line();  // without the newline
   // Writes the line and reads a JSON object. `who` answers, for messages.
@@ -36,7 +39,7 @@ class ChildProcess {
 
   pid_t pid_ = -1;
   std::string ended_;  // empty until then
-  std::FILE* to_ = nullptr;
+  std::FILE* to_ = nullptr;  // null when it is closed
   std::FILE* from_ = nullptr;
 };
 

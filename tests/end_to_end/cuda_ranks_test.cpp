@@ -89,6 +89,9 @@ optimizer: {name: sgd, lr: 0.05}
 )" + small.substr(small.find("checkpoint:")));
   const Outcome outcome = run_ranks(2, train("r", {"deterministic=false", "data.batch=8"}), {"TESSERA_COMPARE_RANKS=1"});
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  for (const char* const product : {"m96 n96 k256", "m64 n64 k864"}) {
+    expect_in(read_bytes(run_in("r") + "/decisions.json"), str("cuda.matmul ", product));
+  }
 }
 
 TEST_F(CudaRanks, AResumeThatTheyCannotDoIsRefusedAndNotStored) {

@@ -6,8 +6,6 @@
 #include "core/config/value.h"
 #include "core/support/error.h"
 #include "tests/end_to_end/program.h"
-#include "train/plan/scaling_plan.h"
-#include "train/run/environment.h"
 
 namespace tessera::testing {
 namespace {
@@ -80,19 +78,8 @@ TEST_F(Json, PlanOfSeveralProcessesHasTheKeysThatAreDocumented) {
                                                                 "exposed_ms", "tree_ms", "step_ms", "speedup", "efficiency"}));
   expect_outcome(run_program(joined(words, {"--bandwidth", "25G", "--latency", "10us"})), 0, "efficiency");
   expect_outcome(run_program(words), 2, "--ranks: needs the network between them, such as --bandwidth 25G --latency 10us");
-  expect_outcome(run_program({"plan", file_, "--latency", "10us"}), 2, "--bandwidth and --latency are of the network between");
-}
-
-// On a machine with two processors or more the second is another process.
-TEST_F(Json, PlanTimesTwoRanksOfAMachineAtOnce) {
-  const std::vector<std::string> words{"plan", file_, "threads.compute=1", "--ranks", "2"};
-  const Value plan = json(joined(words, {"--bandwidth", "25G", "--latency", "10us", "--json"}));
-  const Value& rows = plan.at("scaling").at("rows");
-  EXPECT_EQ(rows.as_list().at(0).at("together").as_int(), 1);
-  EXPECT_EQ(rows.as_list().at(1).at("together").as_int(), ranks_of_a_machine(2, 1, resolve_compute_threads(0)));
-  EXPECT_GT(rows.as_list().at(1).at("compute_ms").as_double(), 0);
-  expect_outcome(run_program(joined(words, {"--neighbour", file_ + ".none"})), 1, file_ + ".none");
-  EXPECT_EQ(run_program({"plan", "--help"}).output.find("--neighbour"), std::string::npos);
+  expect_outcome(run_program({"plan", file_, "--latency", "10us"}), 2,
+                 "--bandwidth, --latency and --ranks-per-machine are of several --ranks");
 }
 
 TEST_F(Json, PlanHasNumbersThatAddUp) {

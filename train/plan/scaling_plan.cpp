@@ -104,7 +104,7 @@ std::string with_decisions(const std::string& begin, const DecisionMap& taken) {
   return encode_checkpoint(checkpoint.manifest, checkpoint.parts);
 }
 
-// The stage's first one, every time: it may have fewer than are timed. In milliseconds.
+// Takes the stage's first step again, and returns its milliseconds: a stage may have fewer steps than are timed.
 double step_once(RunState& state, Absent& others) {
   others.begin_step();
   const Clock::time_point start = Clock::now();
@@ -129,6 +129,25 @@ ScalingRow measured_row(RunState& state, Absent& others, const Interconnect& bet
           .exposed_ms = quantile(exposed_ms, 0.5),
           .tree_ms = 1e3 * tree_seconds(others.messages(), others.size(), between)};
 }
+
+// Of those that the ranks are to run on, each like this one.
+class Machine {
+ public:
+  // `threads`: threads.compute, 0 where it is not set.
+  Machine(const RanksToPlan& asked, std::int64_t threads) : threads_(threads), processors_(resolve_compute_threads(0)) {
+    most_ = asked.per_machine > 0 ? asked.per_machine : ranks_of_a_machine(asked.ranks, this->threads(1), processors_);
+    const std::int64_t needed = ranks(asked.ranks) * std::max<std::int64_t>(1, threads);
+    TESSERA_CHECK(needed <= processors_ || most_ == 1, ConfigError, "--ranks-per-machine: ", ranks(asked.ranks),
+                  " ranks with their compute threads need ", needed, " processors; this machine has ", processors_);
+  }
+  std::int64_t ranks(std::int64_t of) const { return std::min(of, most_); }
+  // Of each of so many ranks.
+  std::int64_t threads(std::int64_t ranks) const { return threads_ > 0 ? threads_ : processors_ / this->ranks(ranks); }
+
+ private:
+  std::int64_t threads_, processors_;
+  std::int64_t most_ = 1;  // ranks
+};
 
 bool trains(const ExperimentConfig& config) {
   return std::ranges::any_of(config.stages, [](const StageConfig& stage) { return stage.train.has_value(); });
@@ -202,11 +221,13 @@ std::int64_t ranks_of_a_machine(std::int64_t ranks, std::int64_t threads, std::i
   return std::min(ranks, std::max<std::int64_t>(1, processors / threads));
 }
 
-ScalingPlan plan_scaling(const Experiment& experiment, std::int64_t ranks, const Interconnect& between, Neighbours* neighbours) {
+ScalingPlan plan_scaling(const Experiment& experiment, const RanksToPlan& asked, const Interconnect& between,
+                         Neighbours* neighbours) {
   ExperimentConfig config = experiment.config;
   TESSERA_CHECK(trains(config), ConfigError, "--ranks: no stage of ", config.name, " trains");
   TESSERA_CHECK(resolve_device(config.device).is_cpu(), ConfigError, "--ranks: device is ", config.device,
                 "; what several ranks take is predicted for CPUs alone: set device: cpu");
+  const Machine machine(asked, config.threads.compute);
   settle_for_run(config);
   set_compute_threads(config.threads.compute);
   RunInputs inputs = check_experiment(experiment);
@@ -216,20 +237,21 @@ ScalingPlan plan_scaling(const Experiment& experiment, std::int64_t ranks, const
         .batch = config.data.batch, .drop_last = config.data.drop_last, .shares = static_cast<int>(count)};
     return why_no_equal_shares(data.train.size(), options);
   };
-  TESSERA_CHECK(unequal(ranks).empty(), ConfigError, "--ranks: ", unequal(ranks));
+  TESSERA_CHECK(unequal(asked.ranks).empty(), ConfigError, "--ranks: ", unequal(asked.ranks));
   const DecisionScope decisions({.measure = !config.deterministic});
   const std::string begin = begin_of_training(config, std::move(inputs));
   ScalingPlan plan;
-  for (const std::int64_t count : counts_up_to(ranks)) {
+  for (const std::int64_t count : counts_up_to(asked.ranks)) {
     if (!unequal(count).empty()) continue;
+    const std::int64_t together = neighbours == nullptr ? 1 : machine.ranks(count);
+    config.threads.compute = machine.threads(count);
+    set_compute_threads(config.threads.compute);
     Absent others(count);
     RunState state(config, data, others);
     state.load(decode_checkpoint(begin));
     state.begin_training();
     for (int i = 0; i < kWarmUp; ++i) step_once(state, others);
-    const std::int64_t together =
-        neighbours == nullptr ? 1 : ranks_of_a_machine(count, config.threads.compute, resolve_compute_threads(0));
-    if (together > 1) neighbours->start(together - 1, count, with_decisions(begin, decisions.taken()));
+    if (together > 1) neighbours->start(together - 1, config, count, with_decisions(begin, decisions.taken()));
     plan.rows.push_back(measured_row(state, others, between, together));
     if (together > 1) neighbours->stop();
     plan.stage = state.stage().name;

@@ -66,24 +66,31 @@ struct ScalingPlan {
 class Neighbours {
  public:
   virtual ~Neighbours() = default;
-  // Starts `count` processes that take_steps_beside() with these arguments, and returns when each of them takes steps.
-  virtual void start(std::int64_t count, std::int64_t ranks, const std::string& begin) = 0;
-  // Ends them. Throws IoError where one has ended before.
+  // Starts `count` processes that take_steps_beside() with the other arguments, and returns when each of them takes steps.
+  virtual void start(std::int64_t count, const ExperimentConfig& config, std::int64_t ranks, const std::string& begin) = 0;
+  // Ends them. Throws IoError where one has failed.
   virtual void stop() = 0;
 };
 
-// Takes a few steps of each share, with the experiment's compute threads, after the passes of the stages until then, beside as
-// many neighbours as the machine has processors for, or alone without `neighbours`. Counts that do not divide the batch have no
-// row. Losses, statistics of batch norms and what hooks do at intervals are not counted. Throws ConfigError where the batch has
-// no equal shares for `ranks`, and on a GPU.
-ScalingPlan plan_scaling(const Experiment& experiment, std::int64_t ranks, const Interconnect& between,
+struct RanksToPlan {
+  std::int64_t ranks = 1;  // the most of a row
+  // Of a machine; 0: as many as its processors are enough for with threads.compute, and one where that is not set.
+  std::int64_t per_machine = 0;
+};
+
+// Takes a few steps of each share, after the passes of the stages until then, beside the other ranks of a machine, or alone
+// without `neighbours`. Where threads.compute is not set the ranks of a machine have its processors between them, as in a run.
+// Counts that do not divide the batch have no row. Losses, statistics of batch norms and what hooks do at intervals are not
+// counted. Throws ConfigError where the batch has no equal shares for `ranks`, where a machine has fewer processors than its
+// ranks have threads, and on a GPU.
+ScalingPlan plan_scaling(const Experiment& experiment, const RanksToPlan& asked, const Interconnect& between,
                          Neighbours* neighbours = nullptr);
 
-// Of so many ranks with so many compute threads those that `processors` are enough for, 1 or more.
+// How many of `ranks`, each with `threads` compute threads, a machine of so many processors has; 1 or more.
 std::int64_t ranks_of_a_machine(std::int64_t ranks, std::int64_t threads, std::int64_t processors);
 
 // Takes steps of the share of one of `ranks`, from `begin` (what Neighbours are given), until `go_on`, which is asked after each,
-// says no.
+// says no. The config is the one that they are given.
 void take_steps_beside(const Experiment& experiment, std::int64_t ranks, std::string_view begin,
                        const std::function<bool()>& go_on);
 

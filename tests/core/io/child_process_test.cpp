@@ -48,9 +48,11 @@ TEST(ChildProcess, SaysHowItEnded) {
 
 TEST(ChildProcess, FinishesWithoutAFailure) {
   ChildProcess patient = shell("while read -r line; do :; done");
+  patient.close_input();
+  EXPECT_THROW(patient.write_line("more"), IoError);
   patient.finish();
   ChildProcess failed = shell("exit 3");
-  EXPECT_EQ(message_of<IoError>([&] { failed.finish(); }), "child: it ended too early (exit status 3)");
+  EXPECT_EQ(message_of<IoError>([&] { failed.finish(); }), "child: it failed (exit status 3)");
 }
 
 TEST(ChildProcess, AMissingProgramIsAnError) {

@@ -7,7 +7,9 @@
 #include "core/support/error.h"
 #include "tests/support/message_of.h"
 #include "train/config/yaml.h"
+#include "train/run/decisions_file.h"
 #include "train/run/environment.h"
+#include "train/run/rank_messages.h"
 
 namespace tessera {
 namespace {
@@ -60,7 +62,7 @@ Experiment experiment(const std::string& rest = "stages: [{name: dense, train: 2
 }
 
 TEST(ScalingPlan, HasARowForEachPowerOfTwoThatSharesTheBatch) {
-  const ScalingPlan plan = plan_scaling(experiment(), 6, kBetween);
+  const ScalingPlan plan = plan_scaling(experiment(), {6}, kBetween);
   EXPECT_EQ(plan.stage, "dense");
   EXPECT_EQ(plan.gradient_bytes, 4 * (784 * 10 + 10));
   EXPECT_EQ(plan.messages, 1);
@@ -83,9 +85,9 @@ TEST(ScalingPlan, HasARowForEachPowerOfTwoThatSharesTheBatch) {
 TEST(ScalingPlan, ASmallerLastBatchIsSharedToo) {
   const std::string stages = "stages: [{name: dense, train: 2s}]\n", data = "count: 30, batch: 24, drop_last: false";
   std::vector<std::int64_t> ranks;
-  for (const ScalingRow& row : plan_scaling(experiment(stages, "", data), 6, kBetween).rows) ranks.push_back(row.ranks);
+  for (const ScalingRow& row : plan_scaling(experiment(stages, "", data), {6}, kBetween).rows) ranks.push_back(row.ranks);
   EXPECT_EQ(ranks, (std::vector<std::int64_t>{1, 2, 6}));
-  EXPECT_EQ(message_of<ConfigError>([&] { plan_scaling(experiment(stages, "", data), 4, kBetween); }),
+  EXPECT_EQ(message_of<ConfigError>([&] { plan_scaling(experiment(stages, "", data), {4}, kBetween); }),
             "--ranks: data.drop_last is false, and the last batch of an epoch has 6 samples; 4 ranks cannot share it equally");
 }
 
@@ -93,7 +95,7 @@ TEST(ScalingPlan, TakesTheFirstStageThatTrains) {
   const Experiment factored = experiment(
       "stages: [{name: small, factorise: {keep: always, layers: fc, format: svd, ranks: {rank: 3}}}, {name: tuned, train: "
       "2s}]\n");
-  const ScalingPlan plan = plan_scaling(factored, 2, kBetween);
+  const ScalingPlan plan = plan_scaling(factored, {2}, kBetween);
   EXPECT_EQ(plan.stage, "tuned");
   EXPECT_EQ(plan.gradient_bytes, 4 * (3 * (784 + 10) + 10)) << "of the factored layer";
 }
@@ -103,9 +105,9 @@ TEST(ScalingPlan, CountsStagesOfAdmmAndCompressedGradients) {
   const Experiment held = experiment(
       "stages: [{name: held, train: 2s, admm: {keep: always, layers: 'fc*', format: svd, ranks: {rank: 3}, update: 1s}}]\n",
       ", relu, {linear: {out: 20, name: fc2}}, relu, {linear: {out: 10, name: fc3}}");
-  EXPECT_EQ(plan_scaling(held, 4, kBetween).rows.size(), 3u);
+  EXPECT_EQ(plan_scaling(held, {4}, kBetween).rows.size(), 3u);
   const ScalingPlan compressed =
-      plan_scaling(experiment("stages: [{name: dense, train: 2s}]\npower_sgd: {rank: 2}\n"), 2, kBetween);
+      plan_scaling(experiment("stages: [{name: dense, train: 2s}]\npower_sgd: {rank: 2}\n"), {2}, kBetween);
   EXPECT_EQ(compressed.gradient_bytes, 4 * (2 * (784 + 10) + 10));
   EXPECT_EQ(compressed.messages, 3) << "the bias, and two factors";
 }
@@ -121,17 +123,25 @@ TEST(ScalingPlan, AMachineHasAsManyRanksAsItHasProcessorsFor) {
 // Takes steps here, in place of the processes.
 class StepsHere final : public Neighbours {
  public:
+  struct Start {
+    std::int64_t count, threads, ranks;
+    bool operator==(const Start&) const = default;
+  };
+
   explicit StepsHere(Experiment experiment) : experiment_(std::move(experiment)) {}
-  void start(std::int64_t count, std::int64_t ranks, const std::string& begin) override {
+  void start(std::int64_t count, const ExperimentConfig& config, std::int64_t ranks, const std::string& begin) override {
     EXPECT_FALSE(std::exchange(running_, true));
-    started.emplace_back(count, ranks);
+    started.push_back({count, config.threads.compute, ranks});
+    choices = recorded_decisions(decode_checkpoint(begin).manifest);
+    experiment_.config = config;
     int steps = 0;
     take_steps_beside(experiment_, ranks, begin, [&] { return ++steps < 4; });
     EXPECT_EQ(steps, 4) << "of a stage that has 2";
   }
   void stop() override { EXPECT_TRUE(std::exchange(running_, false)); }
 
-  std::vector<std::pair<std::int64_t, std::int64_t>> started;
+  std::vector<Start> started;
+  DecisionMap choices;
 
  private:
   Experiment experiment_;
@@ -140,20 +150,51 @@ class StepsHere final : public Neighbours {
 
 TEST(ScalingPlan, TimesEachShareBesideTheOtherRanksOfTheMachine) {
   StepsHere neighbours(experiment());
-  std::vector<std::pair<std::int64_t, std::int64_t>> expected;
-  for (const ScalingRow& row : plan_scaling(experiment(), 6, kBetween, &neighbours).rows) {
+  std::vector<StepsHere::Start> expected;
+  for (const ScalingRow& row : plan_scaling(experiment(), {6}, kBetween, &neighbours).rows) {
     EXPECT_EQ(row.together, ranks_of_a_machine(row.ranks, 1, resolve_compute_threads(0)));
-    if (row.together > 1) expected.emplace_back(row.together - 1, row.ranks);
+    if (row.together > 1) expected.push_back({row.together - 1, 1, row.ranks});
   }
   EXPECT_EQ(neighbours.started, expected);
-  for (const ScalingRow& row : plan_scaling(experiment(), 6, kBetween).rows) EXPECT_EQ(row.together, 1);
+  for (const ScalingRow& row : plan_scaling(experiment(), {6}, kBetween).rows) EXPECT_EQ(row.together, 1);
+  for (const ScalingRow& row : plan_scaling(experiment(), {6, 1}, kBetween, &neighbours).rows) EXPECT_EQ(row.together, 1);
+}
+
+// Where threads.compute is not set they have its processors between them.
+TEST(ScalingPlan, AMachineHasTheRanksThatItIsSaidToHave) {
+  const std::int64_t processors = resolve_compute_threads(0);
+  Experiment automatic = experiment();
+  automatic.config.threads.compute = 0;
+  StepsHere neighbours(automatic);
+  EXPECT_EQ(plan_scaling(automatic, {2}, kBetween, &neighbours).rows.back().together, 1);
+  EXPECT_TRUE(neighbours.started.empty());
+  if (processors > 1) {
+    EXPECT_EQ(plan_scaling(automatic, {2, 2}, kBetween, &neighbours).rows.back().together, 2);
+    EXPECT_EQ(neighbours.started, (std::vector<StepsHere::Start>{{1, processors / 2, 2}}));
+  }
+  automatic.config.threads.compute = processors;
+  EXPECT_EQ(message_of<ConfigError>([&] {
+              plan_scaling(automatic, {2, 2}, kBetween);
+            }),
+            str("--ranks-per-machine: 2 ranks with their compute threads need ", 2 * processors, " processors; this machine has ",
+                processors));
+}
+
+// A product of 12 samples that is large enough for a clock.
+TEST(ScalingPlan, NeighboursComputeInTheWaysThatAClockHasChosen) {
+  Experiment timed = experiment("stages: [{name: dense, train: 2s}]\n",
+                                ", relu, {linear: {out: 20000, name: wide}}, relu, {linear: {out: 10, name: last}}");
+  timed.config.deterministic = false;
+  StepsHere neighbours(timed);
+  plan_scaling(timed, {2}, kBetween, &neighbours);
+  EXPECT_EQ(neighbours.choices.empty(), neighbours.started.empty());
 }
 
 TEST(ScalingPlan, RefusesWhatCannotBeShared) {
-  EXPECT_EQ(message_of<ConfigError>([] { plan_scaling(experiment(), 5, kBetween); }),
+  EXPECT_EQ(message_of<ConfigError>([] { plan_scaling(experiment(), {5}, kBetween); }),
             "--ranks: data.batch is 24; 5 ranks cannot share it equally");
   const std::string only = "stages: [{name: small, factorise: {keep: always, layers: fc, format: svd, ranks: {rank: 3}}}]\n";
-  EXPECT_EQ(message_of<ConfigError>([&] { plan_scaling(experiment(only), 2, kBetween); }), "--ranks: no stage of x trains");
+  EXPECT_EQ(message_of<ConfigError>([&] { plan_scaling(experiment(only), {2}, kBetween); }), "--ranks: no stage of x trains");
 }
 
 TEST(ScalingPlan, ReadsBandwidthsInBitsAndLatencies) {
