@@ -28,7 +28,7 @@ Optimizer::Slots AdamW::fresh_slots(const Parameter& parameter) const {
           {"updates", Tensor::zeros({1}, DType::i64, value.device())}};
 }
 
-void AdamW::update(std::span<const Update> updates, const Tensor& step_state) {
+void AdamW::update(std::span<const Update> updates, const Tensor& step_state, const Tensor& norm) {
   std::vector<AdamWOperands> all;
   all.reserve(updates.size());
   for (const Update& one : updates) {
@@ -38,7 +38,7 @@ void AdamW::update(std::span<const Update> updates, const Tensor& step_state) {
     operands.weight_decay = decay_for(one.parameter, config_.weight_decay, config_.decay_norm_bias);
   }
   const AdamWRule rule{config_.beta1, config_.beta2, config_.eps};
-  TESSERA_DISPATCH(step_state.device(), adamw_update, all, step_state, rule);
+  TESSERA_DISPATCH(step_state.device(), adamw_update, all, step_state, rule, norm);
 }
 
 }  // namespace tessera

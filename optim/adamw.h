@@ -29,7 +29,7 @@ class AdamW final : public Optimizer {
 
  protected:
   Slots fresh_slots(const Parameter& parameter) const override;
-  void update(std::span<const Update> updates, const Tensor& step_state) override;
+  void update(std::span<const Update> updates, const Tensor& step_state, const Tensor& norm) override;
 
  private:
   AdamWConfig config_;
@@ -46,7 +46,11 @@ struct AdamWOperands : UpdateOperands {
   Tensor updates;
 };
 
-namespace cpu { void adamw_update(std::span<const AdamWOperands> operands, const Tensor& step_state, const AdamWRule& rule); }
-namespace cuda { void adamw_update(std::span<const AdamWOperands> operands, const Tensor& step_state, const AdamWRule& rule); }
+namespace cpu {
+void adamw_update(std::span<const AdamWOperands> operands, const Tensor& step_state, const AdamWRule& rule, const Tensor& norm);
+}  // namespace cpu
+namespace cuda {
+void adamw_update(std::span<const AdamWOperands> operands, const Tensor& step_state, const AdamWRule& rule, const Tensor& norm);
+}  // namespace cuda
 
 }  // namespace tessera

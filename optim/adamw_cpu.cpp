@@ -1,7 +1,8 @@
 #include <cmath>
 
-#include "core/cpu/parallel_tensors.h"
 #include "optim/adamw.h"
+#include "optim/grad_clip.h"
+#include "optim/walk_updates.h"
 
 namespace tessera::cpu {
 
@@ -64,13 +65,12 @@ void update_part(const AdamWOperands& o, const AdamWRule& rule, double lr, std::
 
 }  // namespace
 
-void adamw_update(std::span<const AdamWOperands> operands, const Tensor& step_state, const AdamWRule& rule) {
-  if (step_state_data(step_state).skip != 0) return;
+void adamw_update(std::span<const AdamWOperands> operands, const Tensor& step_state, const AdamWRule& rule, const Tensor& norm) {
+  if (step_state_data(step_state).skip != 0) return norm_of_gradients(operands, norm);
   for (const AdamWOperands& o : operands) ++*o.updates.data<std::int64_t>();
   const double lr = step_state_data(step_state).lr;
-  const auto weight_of = [](const AdamWOperands& o) -> const Tensor& { return o.weight; };
-  parallel_tensors(operands, kGrain, weight_of, [&](std::size_t i, std::int64_t begin, std::int64_t end) {
-    dispatch_real(operands[i].weight.dtype(), "adamw", [&]<class T>() { update_part<T>(operands[i], rule, lr, begin, end); });
+  walk_updates(operands, norm, "adamw", [&]<class T>(const AdamWOperands& o, std::int64_t begin, std::int64_t end) {
+    update_part<T>(o, rule, lr, begin, end);
   });
 }
 

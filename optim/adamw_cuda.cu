@@ -1,6 +1,7 @@
 #include "core/cuda/kernel/multi_tensor.cuh"
 #include "core/ops/operands.h"
 #include "optim/adamw.h"
+#include "optim/grad_clip.h"
 
 namespace tessera::cuda {
 namespace {
@@ -93,7 +94,8 @@ void update(std::span<const AdamWOperands> operands, const Tensor& step_state, c
 
 }  // namespace
 
-void adamw_update(std::span<const AdamWOperands> operands, const Tensor& step_state, const AdamWRule& rule) {
+void adamw_update(std::span<const AdamWOperands> operands, const Tensor& step_state, const AdamWRule& rule, const Tensor& norm) {
+  norm_of_gradients(operands, norm);
   for (const AdamWOperands& o : operands) check_real("adamw", o.weight);
   update<float>(operands, step_state, rule);
   update<double>(operands, step_state, rule);

@@ -5,39 +5,20 @@
 
 namespace tessera {
 
-namespace {
-
-bool counts(const Parameter& parameter) { return parameter.trainable() && parameter.grad().defined(); }
-
-// On the parameters' device, where there is no gradient too.
-Tensor norm_of(std::span<const Tensor> grads, const std::vector<NamedParameter>& parameters) {
-  const Device device = parameters.empty() ? Device() : parameters.front().parameter->value().device();
-  Tensor norm = Tensor::empty({}, DType::f64, device);
-  TESSERA_DISPATCH(device, global_norm, grads, norm);
-  return norm;
-}
-
-}  // namespace
-
-Tensor grad_norm(const std::vector<NamedParameter>& parameters) {
-  std::vector<Tensor> grads;
-  for (const NamedParameter& named : parameters) {
-    if (counts(*named.parameter)) grads.push_back(named.parameter->grad().contiguous());
-  }
-  return norm_of(grads, parameters);
-}
-
 Tensor clip_grad_norm(const std::vector<NamedParameter>& parameters, double max_norm) {
   TESSERA_CHECK(max_norm > 0, InternalError, "clip_grad_norm: max_norm is ", max_norm, "; must be above 0");
   std::vector<Tensor> grads;
   for (const NamedParameter& named : parameters) {
     Parameter& parameter = *named.parameter;
-    if (!counts(parameter)) continue;
+    if (!parameter.trainable() || !parameter.grad().defined()) continue;
     // Ops may hand one tensor to two inputs; scaling it in place for both would scale it twice.
     if (!parameter.grad().sole_owner() || !parameter.grad().is_contiguous()) parameter.set_grad(parameter.grad().clone());
     grads.push_back(parameter.grad());
   }
-  const Tensor norm = norm_of(grads, parameters);
+  // On the parameters' device, where there is no gradient too.
+  const Device device = parameters.empty() ? Device() : parameters.front().parameter->value().device();
+  Tensor norm = Tensor::empty({}, DType::f64, device);
+  TESSERA_DISPATCH(device, global_norm, grads, norm);
   TESSERA_DISPATCH(norm.device(), scale_to_norm, grads, norm, max_norm);
   return norm;
 }

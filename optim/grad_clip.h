@@ -5,17 +5,15 @@
 #include <span>
 #include <vector>
 
+#include "core/device/dispatch.h"
 #include "core/nn/module.h"
 
 namespace tessera {
 
-// The norm that clip_grad_norm clips to, without touching a gradient. NaN or Inf when any f32 gradient holds one, and only then:
-// the sum is in double.
-Tensor grad_norm(const std::vector<NamedParameter>& parameters);
-
-// Returns the norm before clipping, an f64 scalar on the gradients' device: reading it is the caller's decision. A NaN or Inf
-// norm leaves NaN gradients for the sticky flag to find. The sum runs over blocks of fixed size in fixed order, so that the
-// thread count moves no bit. Parameters without a gradient, or not trainable, do not count. f32 and f64.
+// Returns the norm before clipping, an f64 scalar on the gradients' device: reading it is the caller's decision. It is NaN or Inf
+// when any f32 gradient holds one, and only then, since the sum is in double, and leaves NaN gradients then. The sum runs over
+// blocks of fixed size in fixed order, so that the thread count moves no bit. Parameters without a gradient, or not trainable, do
+// not count. f32 and f64.
 Tensor clip_grad_norm(const std::vector<NamedParameter>& parameters, double max_norm);
 
 namespace cpu {
@@ -26,5 +24,14 @@ namespace cuda {
 void global_norm(std::span<const Tensor> tensors, const Tensor& norm);
 void scale_to_norm(std::span<const Tensor> tensors, const Tensor& norm, double max_norm);
 }  // namespace cuda
+
+// Of the gradients that an update kernel reads; nothing where `norm` is undefined.
+template <class Operands>
+void norm_of_gradients(std::span<const Operands> operands, const Tensor& norm) {
+  if (!norm.defined()) return;
+  std::vector<Tensor> gradients;
+  for (const Operands& o : operands) gradients.push_back(o.grad);
+  TESSERA_DISPATCH(norm.device(), global_norm, gradients, norm);
+}
 
 }  // namespace tessera

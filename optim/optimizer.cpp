@@ -19,7 +19,7 @@ void Optimizer::bind(const std::vector<NamedParameter>& parameters) {
   }
 }
 
-void Optimizer::step(const StepState& step_state) {
+void Optimizer::step(const StepState& step_state, const Tensor& norm) {
   std::vector<Update> updates;
   updates.reserve(entries_.size());
   for (const Entry& entry : entries_) {
@@ -29,7 +29,8 @@ void Optimizer::step(const StepState& step_state) {
     const Tensor mask = parameter.mask().defined() ? parameter.mask().contiguous() : Tensor();
     updates.push_back({parameter, {parameter.value(), parameter.grad().contiguous(), mask}, entry.slots});
   }
-  if (!updates.empty()) update(updates, step_state.tensor());
+  if (!updates.empty()) return update(updates, step_state.tensor(), norm);
+  if (norm.defined()) norm.fill(0.0);
 }
 
 State Optimizer::state() const {

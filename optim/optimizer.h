@@ -31,8 +31,9 @@ class Optimizer {
 
   virtual std::string_view name() const = 0;
 
-  // One update of every trainable parameter that has a gradient. Gradients stay: the caller clears them.
-  void step(const StepState& step_state);
+  // One update of every trainable parameter that has a gradient. Gradients stay: the caller clears them. `norm`, an f64 scalar on
+  // their device, becomes their norm, of the same bytes as clip_grad_norm() gives, unless it is undefined.
+  void step(const StepState& step_state, const Tensor& norm = {});
 
   // Tensors under "<parameter path>.<slot>", e.g. "fc.weight.momentum".
   State state() const;
@@ -49,7 +50,7 @@ class Optimizer {
     UpdateOperands operands;  // but for weight_decay
     const Slots& slots;
   };
-  virtual void update(std::span<const Update> updates, const Tensor& step_state) = 0;  // at least one
+  virtual void update(std::span<const Update> updates, const Tensor& step_state, const Tensor& norm) = 0;  // at least one
 
  private:
   struct Entry {

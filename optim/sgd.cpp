@@ -28,7 +28,7 @@ Optimizer::Slots Sgd::fresh_slots(const Parameter& parameter) const {
   return {{"momentum", Tensor::zeros(value.shape(), value.dtype(), value.device())}};
 }
 
-void Sgd::update(std::span<const Update> updates, const Tensor& step_state) {
+void Sgd::update(std::span<const Update> updates, const Tensor& step_state, const Tensor& norm) {
   std::vector<SgdOperands> all;
   all.reserve(updates.size());
   for (const Update& one : updates) {
@@ -37,7 +37,7 @@ void Sgd::update(std::span<const Update> updates, const Tensor& step_state) {
     if (config_.momentum != 0) operands.momentum = one.slots.at("momentum");
   }
   const SgdRule rule{config_.momentum, config_.nesterov};
-  TESSERA_DISPATCH(step_state.device(), sgd_update, all, step_state, rule);
+  TESSERA_DISPATCH(step_state.device(), sgd_update, all, step_state, rule, norm);
 }
 
 }  // namespace tessera

@@ -26,7 +26,7 @@ class Sgd final : public Optimizer {
 
  protected:
   Slots fresh_slots(const Parameter& parameter) const override;
-  void update(std::span<const Update> updates, const Tensor& step_state) override;
+  void update(std::span<const Update> updates, const Tensor& step_state, const Tensor& norm) override;
 
  private:
   SgdConfig config_;
@@ -40,7 +40,11 @@ struct SgdOperands : UpdateOperands {
   Tensor momentum;  // undefined when the rule's is 0
 };
 
-namespace cpu { void sgd_update(std::span<const SgdOperands> operands, const Tensor& step_state, const SgdRule& rule); }
-namespace cuda { void sgd_update(std::span<const SgdOperands> operands, const Tensor& step_state, const SgdRule& rule); }
+namespace cpu {
+void sgd_update(std::span<const SgdOperands> operands, const Tensor& step_state, const SgdRule& rule, const Tensor& norm);
+}  // namespace cpu
+namespace cuda {
+void sgd_update(std::span<const SgdOperands> operands, const Tensor& step_state, const SgdRule& rule, const Tensor& norm);
+}  // namespace cuda
 
 }  // namespace tessera

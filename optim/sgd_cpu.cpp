@@ -1,5 +1,6 @@
-#include "core/cpu/parallel_tensors.h"
+#include "optim/grad_clip.h"
 #include "optim/sgd.h"
+#include "optim/walk_updates.h"
 
 namespace tessera::cpu {
 
@@ -43,12 +44,11 @@ void update_part(const SgdOperands& o, const SgdRule& rule, double lr, std::int6
 
 }  // namespace
 
-void sgd_update(std::span<const SgdOperands> operands, const Tensor& step_state, const SgdRule& rule) {
-  if (step_state_data(step_state).skip != 0) return;
+void sgd_update(std::span<const SgdOperands> operands, const Tensor& step_state, const SgdRule& rule, const Tensor& norm) {
+  if (step_state_data(step_state).skip != 0) return norm_of_gradients(operands, norm);
   const double lr = step_state_data(step_state).lr;
-  const auto weight_of = [](const SgdOperands& o) -> const Tensor& { return o.weight; };
-  parallel_tensors(operands, kGrain, weight_of, [&](std::size_t i, std::int64_t begin, std::int64_t end) {
-    dispatch_real(operands[i].weight.dtype(), "sgd", [&]<class T>() { update_part<T>(operands[i], rule, lr, begin, end); });
+  walk_updates(operands, norm, "sgd", [&]<class T>(const SgdOperands& o, std::int64_t begin, std::int64_t end) {
+    update_part<T>(o, rule, lr, begin, end);
   });
 }
 

@@ -1,5 +1,6 @@
 #include "core/cuda/kernel/multi_tensor.cuh"
 #include "core/ops/operands.h"
+#include "optim/grad_clip.h"
 #include "optim/sgd.h"
 
 namespace tessera::cuda {
@@ -66,7 +67,8 @@ void update(std::span<const SgdOperands> operands, const Tensor& step_state, con
 
 }  // namespace
 
-void sgd_update(std::span<const SgdOperands> operands, const Tensor& step_state, const SgdRule& rule) {
+void sgd_update(std::span<const SgdOperands> operands, const Tensor& step_state, const SgdRule& rule, const Tensor& norm) {
+  norm_of_gradients(operands, norm);
   for (const SgdOperands& o : operands) check_real("sgd", o.weight);
   for (const bool momentum : {true, false}) {
     update<float>(operands, step_state, rule, momentum);

@@ -42,6 +42,13 @@ class Sweep {
     if (Profile* const profile = Profile::active()) op_profile::sum(*profile, *node, slot->second);
   }
 
+  // What the node has received so far, where it may be written over; null where there is nothing, or somebody else holds it.
+  Tensor* own_sum(const Node& node) {
+    const auto found = pending_.find(&node);
+    const bool own = found != pending_.end() && found->second.sole_owner() && found->second.is_contiguous();
+    return own ? &found->second : nullptr;
+  }
+
   bool empty() const { return queue_.empty(); }
 
   std::pair<NodePtr, Tensor> pop() {
@@ -141,12 +148,22 @@ void store_leaf(Node& leaf, Tensor grad) {
   if (Profile* const profile = Profile::active()) op_profile::sum(*profile, leaf, leaf.grad);
 }
 
+// Whether the op has added its input's gradient to that of other uses. Checks want to see it by itself.
+bool adds_to_sum(Sweep& sweep, const Node& node, const Tensor& grad) {
+  if (node.inputs.size() != 1 || !node.inputs[0]->requires_grad || NumericCheck::active()) return false;
+  Tensor* const sum = sweep.own_sum(*node.inputs[0]);
+  if (sum == nullptr || !node.op->add_backward(grad, *sum)) return false;
+  if (Profile* const profile = Profile::active()) op_profile::backward(*profile, node, grad, NeedsGrad(1), {*sum});
+  return true;
+}
+
 // `grad` is the caller's only copy: an op may write its result over a gradient that nobody else holds.
 void visit(Sweep& sweep, Node& node, Tensor grad) {
   if (!grad.is_contiguous()) grad = grad.contiguous();
   const Tensor kept = NumericCheck::active() ? grad : Tensor();  // the check reads it again
   std::uint64_t needs = 0;
   for (std::size_t i = 0; i < node.inputs.size(); ++i) needs |= std::uint64_t{node.inputs[i]->requires_grad} << i;
+  if (adds_to_sum(sweep, node, grad)) return;
   Grads grads = node.op->backward(grad, NeedsGrad(needs));
   if (Profile* const profile = Profile::active()) op_profile::backward(*profile, node, grad, NeedsGrad(needs), grads);
   TESSERA_CHECK(grads.size() == node.inputs.size(), InternalError, "backward: ", node.op->name(), " returned ", grads.size(),

@@ -34,6 +34,12 @@ class Op {
   // tensor means "no gradient".
   // May return grad_y itself, and write over it where it is its sole owner; never touches a Var.
   virtual Grads backward(const Tensor& grad_y, NeedsGrad needs) = 0;
+  // For an op of one input whose gradient is mostly zeros: adds it to `sum`, which other uses of the input have given and nobody
+  // else holds, and returns true. backward() is called where this returns false.
+  virtual bool add_backward(const Tensor& grad_y, const Tensor& sum) {
+    static_cast<void>(grad_y), static_cast<void>(sum);
+    return false;
+  }
   // Whether backward may write a result over grad_y; one that returns grad_y otherwise passes it on.
   virtual bool writes_over_grad() const { return false; }
   // Leaves beside the inputs that a sweep inside of backward adds to.

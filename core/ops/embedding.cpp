@@ -17,6 +17,11 @@ class EmbeddingOp final : public Op {
     TESSERA_DISPATCH(grad_y.device(), embedding_backward, ids_, grad_y, grad_weight);
     return {std::move(grad_weight)};
   }
+  bool add_backward(const Tensor& grad_y, const Tensor& sum) override {
+    if (!sum.device().is_cpu()) return false;
+    cpu::embedding_add(ids_, grad_y, sum);
+    return true;
+  }
 
  private:
   Tensor ids_;

@@ -22,20 +22,24 @@ void embedding_forward(const Tensor& ids, const Tensor& weight, const Tensor& y)
 }
 
 // Each thread owns a range of columns, so that equal ids need no locks and are added in order.
-void embedding_backward(const Tensor& ids, const Tensor& grad_y, const Tensor& grad_weight) {
-  const std::int64_t width = grad_weight.dim(1);
+void embedding_add(const Tensor& ids, const Tensor& grad_y, const Tensor& sum) {
+  const std::int64_t width = sum.dim(1);
   const std::int64_t* id = ids.data<std::int64_t>();
-  grad_weight.fill(0.0);
   dispatch_real(grad_y.dtype(), "embedding_backward", [&]<class T>() {
     parallel_for(width, kGrain / std::max<std::int64_t>(ids.numel(), 1), [&](std::int64_t begin, std::int64_t end) {
       for (std::int64_t i = 0; i < ids.numel(); ++i) {
-        T* to = grad_weight.data<T>() + id[i] * width;
+        T* to = sum.data<T>() + id[i] * width;
         const T* from = grad_y.data<T>() + i * width;
 #pragma omp simd
         for (std::int64_t k = begin; k < end; ++k) to[k] += from[k];
       }
     });
   });
+}
+
+void embedding_backward(const Tensor& ids, const Tensor& grad_y, const Tensor& grad_weight) {
+  grad_weight.fill(0.0);
+  embedding_add(ids, grad_y, grad_weight);
 }
 
 }  // namespace tessera::cpu

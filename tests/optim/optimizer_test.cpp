@@ -1,14 +1,20 @@
 #include "optim/builtin.h"
 
 #include <gtest/gtest.h>
+#include <omp.h>
 
 #include <algorithm>
 #include <cmath>
 #include <functional>
+#include <memory>
+#include <utility>
+#include <vector>
 
 #include "core/config/read.h"
 #include "core/support/error.h"
+#include "optim/grad_clip.h"
 #include "tests/optim/model.h"
+#include "tests/support/holder.h"
 #include "tests/support/message_of.h"
 
 namespace tessera {
@@ -78,6 +84,58 @@ void expect_follows(const OptimizerConfig& config, const Reference& reference, D
 
 std::vector<OptimizerConfig> both() {
   return {{SgdConfig{.momentum = 0.9, .nesterov = true, .weight_decay = 1e-2}}, {AdamWConfig{.weight_decay = 0.1}}};
+}
+
+// Its bytes too, and on any number of threads; the weights are those of a step that gives none.
+void expect_norm_of_clipping(const OptimizerConfig& config, DType dtype) {
+  SCOPED_TRACE(str(dtype));
+  const auto stepped = [&](const Tensor& norm) {
+    auto model = std::make_unique<testing::Holder>();
+    for (const std::int64_t size : {100'003, 1, 0, 16'384, 40'000, 777}) {
+      model->add_parameter(str("w", size), Tensor::full({size}, 0.5, dtype));
+    }
+    set_gradients(*model, 9);
+    const auto parameters = named_parameters(*model);
+    const auto optimizer = make_optimizer(config, parameters);
+    for (int step = 0; step < 2; ++step) optimizer->step(step_state(0.1), norm);
+    std::vector<std::vector<double>> weights;
+    for (const NamedParameter& named : parameters) weights.push_back(to_doubles(named.parameter->value()));
+    return std::pair(weights, clip_grad_norm(parameters, 1e100).item());
+  };
+  const auto [weights, expected] = stepped({});
+  const int threads = omp_get_max_threads();
+  for (const int count : {1, 2, 3, 5}) {
+    omp_set_num_threads(count);
+    const Tensor norm = Tensor::scalar(-1.0, DType::f64);
+    EXPECT_EQ(stepped(norm).first, weights);
+    EXPECT_EQ(norm.item(), expected) << count;
+  }
+  omp_set_num_threads(threads);
+}
+
+TEST(Optimizer, GivesTheNormThatClippingGives) {
+  for (const DType dtype : {DType::f32, DType::f64}) {
+    expect_norm_of_clipping({SgdConfig{}}, dtype);
+    expect_norm_of_clipping({AdamWConfig{}}, dtype);
+  }
+}
+
+TEST(Optimizer, NormIsZeroWithoutAGradientAndTakenInASkippedStep) {
+  const auto model = make_model();
+  const auto parameters = named_parameters(*model);
+  const auto optimizer = make_optimizer({AdamWConfig{}}, parameters);
+  const Tensor norm = Tensor::scalar(-1.0, DType::f64);
+  optimizer->step(step_state(0.1), norm);
+  EXPECT_EQ(norm.item(), 0);
+  set_gradients(*model, 1);
+  StepState skipped;
+  StepStateData data;
+  data.skip = 1;
+  skipped.set(data);
+  const auto before = to_doubles(parameters[0].parameter->value());
+  optimizer->step(skipped, norm);
+  EXPECT_EQ(norm.item(), clip_grad_norm(parameters, 1e100).item());
+  EXPECT_EQ(to_doubles(parameters[0].parameter->value()), before);
 }
 
 TEST(Sgd, FollowsTheFormula) {

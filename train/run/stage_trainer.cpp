@@ -223,12 +223,16 @@ std::vector<const void*> StageTrainer::memory() const {
 
 void StageTrainer::update_weights() {
   if (NumericCheck::active() && !may_overflow()) check_gradients(model_, parameters_);
-  if (config_.clip_norm) {  // it counts what is trained
-    for (const NamedParameter& entry : parameters_) entry.parameter->mask_grad();
+  if (config_.clip_norm) {
+    for (const NamedParameter& entry : parameters_) entry.parameter->mask_grad();  // the norm counts what is trained
+    add_norm(clip_grad_norm(parameters_, *config_.clip_norm));
+    charge_profile(ProfilePart::update, "clip_norm");
+    optimizer_->step(step_state_);
+  } else {
+    const Tensor norm = Tensor::empty({}, DType::f64, norm_sum_.device());
+    optimizer_->step(step_state_, norm);
+    add_norm(norm);
   }
-  add_norm(config_.clip_norm ? clip_grad_norm(parameters_, *config_.clip_norm) : grad_norm(parameters_));
-  charge_profile(ProfilePart::update, config_.clip_norm ? "clip_norm" : "grad_norm");
-  optimizer_->step(step_state_);
   charge_profile(ProfilePart::update, optimizer_->name());
   for (const auto& hook : hooks_) hook->after_step(model_, step_state_);
   charge_profile(ProfilePart::hooks, "after_step");

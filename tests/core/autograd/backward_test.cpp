@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "core/autograd/accumulate.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/reduce.h"
 #include "core/ops/relu.h"
@@ -150,6 +151,54 @@ TEST(Backward, TellsOfLeavesBehindAnOpThatGivesNoGradient) {
   done.clear();
   backward(x, {}, [&](const Node& leaf) { done.push_back(&leaf); });
   EXPECT_EQ(done, std::vector<const Node*>{x.node().get()}) << "a leaf by itself";
+}
+
+class Gives final : public Op {
+ public:
+  explicit Gives(Tensor grad) : grad_(std::move(grad)) {}
+  std::string_view name() const override { return "gives"; }
+  Grads backward(const Tensor&, NeedsGrad) override { return {grad_}; }
+
+ private:
+  Tensor grad_;
+};
+
+// Of one input, whose gradient is 1: alone, or added to what there is.
+class Adds final : public Op {
+ public:
+  explicit Adds(int& added) : added_(added) {}
+  std::string_view name() const override { return "adds"; }
+  Grads backward(const Tensor& grad_y, NeedsGrad) override { return {Tensor::full({2}, 1.0, grad_y.dtype())}; }
+  bool add_backward(const Tensor&, const Tensor& sum) override {
+    ++added_;
+    accumulate(sum, Tensor::full({2}, 1.0, sum.dtype()));
+    return true;
+  }
+
+ private:
+  int& added_;
+};
+
+// An op adds to the sum only where other uses have given one that nobody else holds.
+TEST(Backward, AnOpMayAddToTheSumOfOtherUses) {
+  int added = 0;
+  const auto adds = [&](const Var& x) { return record(std::make_unique<Adds>(added), {x}, Tensor::scalar(0.0)); };
+  const Var alone = leaf(2.0, {2});
+  backward(adds(alone));
+  EXPECT_EQ(alone.grad().to_vector<float>(), (std::vector<float>{1, 1}));
+  EXPECT_EQ(added, 0);
+  const Var x = leaf(2.0, {2});
+  const Var first = adds(x);
+  backward(add(first, sum(mul(x, x))));
+  EXPECT_EQ(x.grad().to_vector<float>(), (std::vector<float>{5, 5}));
+  EXPECT_EQ(added, 1);
+  const Var shared = leaf(2.0, {2});
+  const Var last = adds(shared);
+  const Tensor held = Tensor::full({2}, 3.0);
+  backward(add(last, record(std::make_unique<Gives>(held), {shared}, Tensor::scalar(0.0))));
+  EXPECT_EQ(shared.grad().to_vector<float>(), (std::vector<float>{4, 4}));
+  EXPECT_EQ(held.to_vector<float>(), (std::vector<float>{3, 3}));
+  EXPECT_EQ(added, 1);
 }
 
 class Broken final : public Op {

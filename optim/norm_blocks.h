@@ -1,0 +1,67 @@
+// The norm of many tensors' elements together, from sums over blocks of fixed size in fixed order: the threads move no bit.
+// Kernels that read the elements anyway walk the blocks with it, so that the norm costs no second read of memory.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <numeric>
+#include <vector>
+
+#include "core/cpu/channel_blocks.h"
+#include "core/support/rounding.h"
+
+namespace tessera::cpu {
+
+class NormBlocks {
+ public:
+  static constexpr std::int64_t kBlock = 16384;
+
+  void add_tensor(std::int64_t elements) { partial_.emplace_back(static_cast<std::size_t>(ceil_div(elements, kBlock))); }
+
+  // Of `count` values of the tensor-th one, a thread's share [begin, end): sums the blocks that begin in it, and calls
+  // body(begin, end) for its parts, each behind the sum that has just read it.
+  template <class T, class Body>
+  void walk(std::size_t tensor, const T* values, std::int64_t count, std::int64_t begin, std::int64_t end, const Body& body) {
+    const std::int64_t first = std::min(ceil_div(begin, kBlock) * kBlock, end);
+    if (begin < first) body(begin, first);
+    for (std::int64_t at = first; at < end; at += kBlock) {
+      partial_[tensor][static_cast<std::size_t>(at / kBlock)] = squared_sum(values + at, std::min(kBlock, count - at));
+      body(at, std::min(at + kBlock, end));
+    }
+  }
+
+  double norm() const {
+    double sum = 0;
+    for (const std::vector<double>& blocks : partial_) sum += std::accumulate(blocks.begin(), blocks.end(), 0.0);
+    return std::sqrt(sum);
+  }
+
+ private:
+  static constexpr int kLanes = 4;
+  using Doubles = Lanes<double, kLanes>::type;
+
+  // As many sums at once as hide the latency of an addition.
+  template <class T>
+  static double squared_sum(const T* values, std::int64_t count) {
+    constexpr int kSums = 8;
+    Doubles sums[kSums]{};
+    std::int64_t i = 0;
+    for (; i + kSums * kLanes <= count; i += kSums * kLanes) {
+#pragma GCC unroll 8
+      for (int s = 0; s < kSums; ++s) {
+        const Doubles v = __builtin_convertvector((load_lanes<T, kLanes>(values + i + s * kLanes)), Doubles);
+        sums[s] += v * v;
+      }
+    }
+    for (int s = 1; s < kSums; ++s) sums[0] += sums[s];
+    double sum = 0;
+    for (int lane = 0; lane < kLanes; ++lane) sum += sums[0][lane];
+    for (; i < count; ++i) sum += static_cast<double>(values[i]) * static_cast<double>(values[i]);
+    return sum;
+  }
+
+  std::vector<std::vector<double>> partial_;
+};
+
+}  // namespace tessera::cpu
