@@ -16,7 +16,9 @@ template <class Operands, class Update>
 void walk_updates(std::span<const Operands> operands, const Tensor& norm, const char* name, const Update& update) {
   const auto weight_of = [](const Operands& o) -> const Tensor& { return o.weight; };
   NormBlocks blocks;
-  for (const Operands& o : operands) blocks.add_tensor(o.grad.numel());
+  if (norm.defined()) {
+    for (const Operands& o : operands) blocks.add_tensor(o.grad.numel());
+  }
   parallel_tensors(operands, kGrain, weight_of, [&](std::size_t i, std::int64_t begin, std::int64_t end) {
     const Operands& o = operands[i];
     dispatch_real(o.weight.dtype(), name, [&]<class T>() {

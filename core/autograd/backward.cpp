@@ -148,12 +148,17 @@ void store_leaf(Node& leaf, Tensor grad) {
   if (Profile* const profile = Profile::active()) op_profile::sum(*profile, leaf, leaf.grad);
 }
 
-// Whether the op has added its input's gradient to that of other uses. Checks want to see it by itself.
+// Whether the op has added its input's gradient to that of other uses. A check sees the gradient by itself too; it changes no
+// byte.
 bool adds_to_sum(Sweep& sweep, const Node& node, const Tensor& grad) {
-  if (node.inputs.size() != 1 || !node.inputs[0]->requires_grad || NumericCheck::active()) return false;
+  if (node.inputs.size() != 1 || !node.inputs[0]->requires_grad) return false;
   Tensor* const sum = sweep.own_sum(*node.inputs[0]);
   if (sum == nullptr || !node.op->add_backward(grad, *sum)) return false;
-  if (Profile* const profile = Profile::active()) op_profile::backward(*profile, node, grad, NeedsGrad(1), {*sum});
+  if (Profile* const profile = Profile::active()) op_profile::added(*profile, node, grad);
+  if (NumericCheck::active()) {
+    numeric_check::backward(node, grad, node.op->backward(grad, NeedsGrad(1)));
+    numeric_check::sum(*node.inputs[0], *sum);
+  }
   return true;
 }
 

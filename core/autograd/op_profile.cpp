@@ -34,6 +34,10 @@ void backward(Profile& profile, const Node& node, const Tensor& grad_y, NeedsGra
   profile.charge(ProfilePart::backward, node.op->name(), node.module, work);
 }
 
+void added(Profile& profile, const Node& node, const Tensor& grad_y) {
+  profile.charge(ProfilePart::backward, node.op->name(), node.module, {.bytes = 3 * bytes_of(grad_y)});
+}
+
 void sum(Profile& profile, const Node& node, const Tensor& total) {
   profile.charge(ProfilePart::backward, "accumulate", node.module, {.bytes = 3 * bytes_of(total)});
 }

@@ -4,6 +4,7 @@
 
 #include "core/device/dispatch.h"
 #include "core/ops/operands.h"
+#include "core/support/profile.h"
 
 namespace tessera {
 namespace {
@@ -19,6 +20,7 @@ class EmbeddingOp final : public Op {
   }
   bool add_backward(const Tensor& grad_y, const Tensor& sum) override {
     if (!sum.device().is_cpu()) return false;
+    const KernelTimer timer;
     cpu::embedding_add(ids_, grad_y, sum);
     return true;
   }

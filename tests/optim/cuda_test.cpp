@@ -105,6 +105,23 @@ TEST_F(CudaOptimizer, AdamWFollowsTheCpu) {
   expect_same_steps(config, gpu());
 }
 
+TEST_F(CudaOptimizer, StepsGiveTheNormThatClippingGives) {
+  for (const OptimizerConfig& config : {OptimizerConfig{SgdConfig{}}, OptimizerConfig{AdamWConfig{}}}) {
+    const auto model = many_tensors(DType::f32);
+    move_to(*model, gpu());
+    const auto parameters = named_parameters(*model);
+    const auto optimizer = make_optimizer(config, parameters);
+    StepState state(gpu());
+    state.set({.lr = 0.1});
+    const Tensor norm = Tensor::full({}, -1.0, DType::f64, gpu());
+    optimizer->step(state, norm);
+    EXPECT_EQ(norm.item(), 0) << "without gradients";
+    set_gradients_on(gpu(), *model, 3);
+    optimizer->step(state, norm);
+    EXPECT_EQ(norm.item(), clip_grad_norm(parameters, 1e30).item());
+  }
+}
+
 TEST_F(CudaOptimizer, NormsAreOfAllGradientsTogether) {
   const auto model = many_tensors(DType::f32);
   set_gradients(*model, 3);

@@ -121,21 +121,27 @@ TEST(Optimizer, GivesTheNormThatClippingGives) {
 }
 
 TEST(Optimizer, NormIsZeroWithoutAGradientAndTakenInASkippedStep) {
-  const auto model = make_model();
-  const auto parameters = named_parameters(*model);
-  const auto optimizer = make_optimizer({AdamWConfig{}}, parameters);
-  const Tensor norm = Tensor::scalar(-1.0, DType::f64);
-  optimizer->step(step_state(0.1), norm);
-  EXPECT_EQ(norm.item(), 0);
-  set_gradients(*model, 1);
-  StepState skipped;
-  StepStateData data;
-  data.skip = 1;
-  skipped.set(data);
-  const auto before = to_doubles(parameters[0].parameter->value());
-  optimizer->step(skipped, norm);
-  EXPECT_EQ(norm.item(), clip_grad_norm(parameters, 1e100).item());
-  EXPECT_EQ(to_doubles(parameters[0].parameter->value()), before);
+  for (const OptimizerConfig& config : {OptimizerConfig{SgdConfig{}}, OptimizerConfig{AdamWConfig{}}}) {
+    const auto model = make_model();
+    const auto parameters = named_parameters(*model);
+    const auto optimizer = make_optimizer(config, parameters);
+    const Tensor norm = Tensor::scalar(-1.0, DType::f64);
+    optimizer->step(step_state(0.1), norm);
+    EXPECT_EQ(norm.item(), 0);
+    set_gradients(*model, 1);
+    const StepState skipped = step_state(0.1);
+    static_cast<StepStateData*>(skipped.tensor().raw())->skip = 1;
+    const State before = optimizer->state();
+    const auto weight = to_doubles(parameters[0].parameter->value());
+    optimizer->step(skipped, norm);
+    EXPECT_EQ(norm.item(), clip_grad_norm(parameters, 1e100).item());
+    EXPECT_EQ(to_doubles(parameters[0].parameter->value()), weight);
+    for (const auto& [name, tensor] : optimizer->state().tensors) {
+      EXPECT_EQ(to_doubles(tensor), to_doubles(before.tensors.at(name))) << name;
+    }
+    optimizer->step(step_state(0.1), norm);
+    EXPECT_NE(to_doubles(parameters[0].parameter->value()), weight);
+  }
 }
 
 TEST(Sgd, FollowsTheFormula) {

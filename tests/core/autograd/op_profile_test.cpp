@@ -2,17 +2,23 @@
 
 #include <gtest/gtest.h>
 
+#include <cmath>
 #include <functional>
+#include <optional>
+#include <vector>
 
 #include "core/autograd/backward.h"
+#include "core/autograd/numeric_check.h"
 #include "core/ops/arithmetic.h"
 #include "core/ops/batch_norm.h"
 #include "core/ops/conv2d.h"
+#include "core/ops/embedding.h"
 #include "core/ops/linear.h"
 #include "core/ops/matmul.h"
 #include "core/ops/reduce.h"
 #include "core/ops/relu.h"
 #include "core/ops/view.h"
+#include "core/rng.h"
 
 namespace tessera {
 namespace {
@@ -145,6 +151,48 @@ TEST(OpProfile, AGradientWrittenInPlaceCounts) {
   const std::int64_t image = 8 * 4 * 4;
   const std::int64_t channels = 4 * 4;
   EXPECT_EQ(row(rows, ProfilePart::backward, "batch_norm").work.bytes, 3 * image + 4 * channels);
+}
+
+// logits = h W' of h = rows of W: two uses of a table, of which the rows are added to what the product has given.
+Var tied_loss(const Var& table) {
+  const Tensor ids = Tensor::from(std::vector<std::int64_t>{1, 1, 4, 0, 1}, {5});
+  const Var rows = embedding(ids, table);
+  return sum(mul(linear(rows, table, Var()), linear(rows, table, Var())));
+}
+
+TEST(OpProfile, LookedUpRowsAreAddedToOtherUsesOfTheirTable) {
+  const Var table = leaf({5, 3});
+  const std::vector<ProfileRow> rows = rows_of([&] { backward(tied_loss(table)); });
+  const ProfileRow& added = row(rows, ProfilePart::backward, "embedding");
+  EXPECT_EQ(added.work.bytes, 3 * 4 * 5 * 3);
+  EXPECT_GT(added.kernel_ns, 0);
+  EXPECT_EQ(row(rows, ProfilePart::backward, "accumulate").calls, 2) << "of the rows and of the table by the two products";
+}
+
+// Neither telling of leaves nor a check changes a byte.
+TEST(OpProfile, LookedUpRowsGiveTheSameBytesInEverySweep) {
+  const Tensor values = Tensor::empty({5, 3});
+  fill_normal(values, RngStream(1, "test", "table"), 0, 1);
+  const auto gradient = [&](bool check, const LeafDone& done) {
+    const Var table(values.clone(), true);
+    std::optional<NumericCheck> checked;
+    if (check) checked.emplace();
+    backward(tied_loss(table), {}, done);
+    return table.grad().to_vector<float>();
+  };
+  int told = 0;
+  const std::vector<float> plain = gradient(false, {});
+  EXPECT_EQ(gradient(false, [&](const Node&) { ++told; }), plain);
+  EXPECT_EQ(told, 1);
+  EXPECT_EQ(gradient(true, {}), plain);
+  const Var rows_of_table(values.clone(), true), product(values.clone(), true);
+  const Tensor ids = Tensor::from(std::vector<std::int64_t>{1, 1, 4, 0, 1}, {5});
+  const Var rows = embedding(ids, rows_of_table);
+  backward(sum(mul(linear(rows, product, Var()), linear(rows, product, Var()))));
+  for (std::size_t i = 0; i < plain.size(); ++i) {
+    const float apart = rows_of_table.grad().to_vector<float>()[i] + product.grad().to_vector<float>()[i];
+    EXPECT_NEAR(plain[i], apart, 1e-5 * (1 + std::abs(apart)));
+  }
 }
 
 }  // namespace
