@@ -2,8 +2,8 @@
 // the same experiment file by the program `tessera` beside this one, run after run in turn: ResNet-20 on random images, batch
 // 128, and the GPT of four blocks on random text, batch 16. The time of a step is the median over the run's lines in
 // timing.jsonl, of which the first are left out. Target: 0.9 of the one process's speed. In turn with them `tessera plan --ranks`
-// predicts that step; target: within 15 % of the measured one. mpirun must be on the PATH; as
-// root it wants OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1.
+// predicts that step; target: within 15 % of the measured one. mpirun must be on the PATH; as root it wants
+// OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1.
 #include <fmt/format.h>
 
 #include <cmath>

@@ -19,8 +19,8 @@ namespace {
 
 constexpr const char* kReady = "ready";
 
-// Of the processes' variables what differs from this process's. Warnings would be said again. srun's are for a program that it
-// has started itself.
+// What is different in the environment of the processes. They would repeat warnings, and srun's number of tasks is of this
+// process alone.
 const std::vector<std::string> kEnvironment{"TESSERA_LOG=error", "SLURM_STEP_NUM_TASKS"};
 
 // Nothing is written to this process: its input ends when the one that started it closes the pipe or dies.
@@ -29,7 +29,7 @@ bool input_has_ended() {
   return poll(&input, 1, 0) > 0;
 }
 
-void of_processes(std::int64_t count, const std::function<void()>& body) {
+void explaining_failures(std::int64_t count, const std::function<void()>& body) {
   try {
     body();
   } catch (const IoError& error) {
@@ -45,7 +45,7 @@ void NeighbourProcesses::start(std::int64_t count, const ExperimentConfig& confi
   const std::string file = folder / "experiment.yaml", checkpoint = folder / "begin";
   write_file_atomically(real_vfs(), file, to_yaml(write(config)));
   write_file_atomically(real_vfs(), checkpoint, begin);
-  of_processes(count, [&] {
+  explaining_failures(count, [&] {
     for (std::int64_t i = 0; i < count; ++i) {
       processes_.push_back(std::make_unique<ChildProcess>(
           std::vector<std::string>{"/proc/self/exe", "plan", file, "--ranks", str(ranks), kNeighbourOption, checkpoint},
@@ -60,7 +60,7 @@ void NeighbourProcesses::start(std::int64_t count, const ExperimentConfig& confi
 
 void NeighbourProcesses::stop() {
   close_inputs();
-  of_processes(std::ssize(processes_), [&] {
+  explaining_failures(std::ssize(processes_), [&] {
     for (const auto& process : processes_) process->finish();
   });
   processes_.clear();

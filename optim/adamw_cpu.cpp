@@ -56,11 +56,13 @@ void update_range(const Pointers<T>& p, const Factors<T>& f, std::int64_t begin,
 }
 
 template <class T>
-void update_part(const AdamWOperands& o, const AdamWRule& rule, double lr, std::int64_t begin, std::int64_t end) {
+auto update_of(const AdamWOperands& o, const AdamWRule& rule, double lr) {
   const Pointers<T> p{o.weight.data<T>(), o.grad.data<T>(), o.exp_avg.data<T>(), o.exp_avg_sq.data<T>(),
                       o.mask.defined() ? o.mask.data<std::uint8_t>() : nullptr};
   const auto f = factors<T>(rule, o.weight_decay, lr, static_cast<double>(*o.updates.data<std::int64_t>()));
-  p.mask != nullptr ? update_range<T, true>(p, f, begin, end) : update_range<T, false>(p, f, begin, end);
+  return [p, f](std::int64_t begin, std::int64_t end) {
+    p.mask != nullptr ? update_range<T, true>(p, f, begin, end) : update_range<T, false>(p, f, begin, end);
+  };
 }
 
 }  // namespace
@@ -69,9 +71,7 @@ void adamw_update(std::span<const AdamWOperands> operands, const Tensor& step_st
   if (step_state_data(step_state).skip != 0) return norm_of_gradients(operands, norm);
   for (const AdamWOperands& o : operands) ++*o.updates.data<std::int64_t>();
   const double lr = step_state_data(step_state).lr;
-  walk_updates(operands, norm, "adamw", [&]<class T>(const AdamWOperands& o, std::int64_t begin, std::int64_t end) {
-    update_part<T>(o, rule, lr, begin, end);
-  });
+  walk_updates(operands, norm, "adamw", [&]<class T>(const AdamWOperands& o) { return update_of<T>(o, rule, lr); });
 }
 
 }  // namespace tessera::cpu

@@ -34,12 +34,14 @@ void update_range(const Pointers<T>& p, const SgdRule& rule, double weight_decay
 }
 
 template <class T>
-void update_part(const SgdOperands& o, const SgdRule& rule, double lr, std::int64_t begin, std::int64_t end) {
+auto update_of(const SgdOperands& o, const SgdRule& rule, double lr) {
   const Pointers<T> p{o.weight.data<T>(), o.grad.data<T>(), o.momentum.defined() ? o.momentum.data<T>() : nullptr,
                       o.mask.defined() ? o.mask.data<std::uint8_t>() : nullptr};
-  const auto run = [&](const auto& range) { range(p, rule, o.weight_decay, static_cast<T>(lr), begin, end); };
-  if (p.momentum != nullptr) return p.mask != nullptr ? run(update_range<T, true, true>) : run(update_range<T, true, false>);
-  p.mask != nullptr ? run(update_range<T, false, true>) : run(update_range<T, false, false>);
+  return [p, &o, &rule, lr](std::int64_t begin, std::int64_t end) {
+    const auto run = [&](const auto& range) { range(p, rule, o.weight_decay, static_cast<T>(lr), begin, end); };
+    if (p.momentum != nullptr) return p.mask != nullptr ? run(update_range<T, true, true>) : run(update_range<T, true, false>);
+    p.mask != nullptr ? run(update_range<T, false, true>) : run(update_range<T, false, false>);
+  };
 }
 
 }  // namespace
@@ -47,9 +49,7 @@ void update_part(const SgdOperands& o, const SgdRule& rule, double lr, std::int6
 void sgd_update(std::span<const SgdOperands> operands, const Tensor& step_state, const SgdRule& rule, const Tensor& norm) {
   if (step_state_data(step_state).skip != 0) return norm_of_gradients(operands, norm);
   const double lr = step_state_data(step_state).lr;
-  walk_updates(operands, norm, "sgd", [&]<class T>(const SgdOperands& o, std::int64_t begin, std::int64_t end) {
-    update_part<T>(o, rule, lr, begin, end);
-  });
+  walk_updates(operands, norm, "sgd", [&]<class T>(const SgdOperands& o) { return update_of<T>(o, rule, lr); });
 }
 
 }  // namespace tessera::cpu

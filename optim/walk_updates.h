@@ -10,8 +10,8 @@
 
 namespace tessera::cpu {
 
-// Calls update.operator()<T>(operands, begin, end) for parts that together cover every weight. `norm` becomes that of all
-// gradients unless it is undefined.
+// update.operator()<T>(operands) gives what is called with (begin, end) for parts that together cover the weight. `norm` becomes
+// that of all gradients unless it is undefined.
 template <class Operands, class Update>
 void walk_updates(std::span<const Operands> operands, const Tensor& norm, const char* name, const Update& update) {
   const auto weight_of = [](const Operands& o) -> const Tensor& { return o.weight; };
@@ -22,7 +22,7 @@ void walk_updates(std::span<const Operands> operands, const Tensor& norm, const 
   parallel_tensors(operands, kGrain, weight_of, [&](std::size_t i, std::int64_t begin, std::int64_t end) {
     const Operands& o = operands[i];
     dispatch_real(o.weight.dtype(), name, [&]<class T>() {
-      const auto part = [&](std::int64_t from, std::int64_t to) { update.template operator()<T>(o, from, to); };
+      const auto part = update.template operator()<T>(o);
       norm.defined() ? blocks.walk(i, o.grad.template data<T>(), o.grad.numel(), begin, end, part) : part(begin, end);
     });
   });

@@ -99,9 +99,8 @@ std::string begin_of_training(const ExperimentConfig& config, RunInputs inputs) 
 
 // `begin` with what clocks have chosen, which a rank is told of too.
 std::string with_decisions(const std::string& begin, const DecisionMap& taken) {
-  Checkpoint checkpoint = decode_checkpoint(begin);
-  checkpoint.manifest.set("decisions", parse_json(encode_decisions(taken), "decisions"));
-  return encode_checkpoint(checkpoint.manifest, checkpoint.parts);
+  const Checkpoint checkpoint = decode_checkpoint(begin);
+  return encode_checkpoint(checkpoint.manifest, checkpoint.parts, taken);
 }
 
 // Takes the stage's first step again, and returns its milliseconds: a stage may have fewer steps than are timed.
@@ -130,7 +129,7 @@ ScalingRow measured_row(RunState& state, Absent& others, const Interconnect& bet
           .tree_ms = 1e3 * tree_seconds(others.messages(), others.size(), between)};
 }
 
-// Of those that the ranks are to run on, each like this one.
+// A machine that ranks will run on. It has as many processors as this one.
 class Machine {
  public:
   // `threads`: threads.compute, 0 where it is not set.

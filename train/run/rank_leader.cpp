@@ -116,9 +116,7 @@ void RankLeader::time_layers(std::span<const RankTiming> timings, const TimingOp
 void RankLeader::begin_stage(const RunState& state, const DecisionMap& decisions) {
   if (alone()) return;
   untold_.clear();
-  Value manifest = state.manifest();
-  manifest.set("decisions", parse_json(encode_decisions(decisions), "decisions"));
-  tell(ranks_, RankMessageKind::stage, encode_checkpoint(manifest, state.parts()));
+  tell(ranks_, RankMessageKind::stage, encode_checkpoint(state.manifest(), state.parts(), decisions));
   compare_models(ranks_, state.model());
 }
 

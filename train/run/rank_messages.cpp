@@ -100,6 +100,11 @@ std::string encode_checkpoint(const Value& manifest, const std::map<std::string,
   return bytes;
 }
 
+std::string encode_checkpoint(Value manifest, const std::map<std::string, State>& parts, const DecisionMap& decisions) {
+  manifest.set("decisions", to_value(decisions));
+  return encode_checkpoint(manifest, parts);
+}
+
 Checkpoint decode_checkpoint(std::string_view text) {
   std::uint64_t length = 0;
   TESSERA_CHECK(text.size() >= sizeof length, InternalError, "ranks: rank 0 sent no checkpoint");

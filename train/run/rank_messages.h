@@ -46,6 +46,8 @@ std::string hear(Communicator& ranks, RankMessageKind expected);  // throws Inte
 
 // The manifest and the parts, without files' hashes: they stay in memory.
 std::string encode_checkpoint(const Value& manifest, const std::map<std::string, State>& parts);
+// With choices of a clock, too, which recorded_decisions() reads in the manifest.
+std::string encode_checkpoint(Value manifest, const std::map<std::string, State>& parts, const DecisionMap& decisions);
 Checkpoint decode_checkpoint(std::string_view text);
 
 std::string encode_decisions(const DecisionMap& decisions);
