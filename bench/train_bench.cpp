@@ -24,6 +24,8 @@
 #include "core/support/error.h"
 #include "train/run/decisions_file.h"
 #include "train/run/environment.h"
+#include "train/run/profile_report.h"
+#include "train/run/step_profiler.h"
 
 namespace tessera::bench {
 namespace {
@@ -65,6 +67,7 @@ struct Options {
   std::string ways = {};
   std::string compressed = {};
   bool alone = false;
+  bool profile = false;
 
   TrainSweepOptions sweep(const WorkloadConfig& workload) const {
     return {torch.sweep_runs, workload.sample.front().shape.rank() == 3, ways};
@@ -262,6 +265,24 @@ void measure_on_gpu(const Options& options, Device device) {
   publish(options.common, describe_surroundings(options.common.threads, device), row);
 }
 
+void profile(const Options& options, const Arguments& arguments) {
+  constexpr std::string_view kOfOthers[]{"--rounds", "--results", "--dry-run", "--sweep-steps", "--ways", "--python", "--script"};
+  arguments.refuse(kOfOthers, "with --profile, which times our side and writes no result");
+  set_compute_threads(options.common.threads);
+  WorkloadConfig config = workload_named(options.model);
+  config.precision = options.precision;
+  const DecisionScope decisions({.measure = true});
+  TrainWorkload workload(config);
+  StepProfiler profiler(options.steps, measure_peaks(static_cast<int>(options.common.threads)));
+  while (!profiler.complete()) profiler.step([&] { workload.run(1); });
+  ProfileReport report = profiler.report();
+  report.stage = options.model;
+  report.last_step = StepProfiler::kWarmUp + options.steps;
+  report.batch = config.batch;
+  report.processor = describe_surroundings(options.common.threads).at("processor").as_string();
+  fmt::print("{}\n", to_text(report));
+}
+
 void measure(const Options& options) {
   set_compute_threads(options.common.threads);
   const int threads = static_cast<int>(options.common.threads);
@@ -315,6 +336,9 @@ void measure_on(Options options, const Arguments& arguments) {
   const Device device = Device::parse(options.device);
   TESSERA_CHECK(device.is_cuda() || !options.alone, ConfigError, "train_bench: --alone needs --device cuda");
   TESSERA_CHECK(device.is_cpu() || options.compressed.empty(), ConfigError, "train_bench: --compressed is for the CPU");
+  TESSERA_CHECK(!options.profile || (device.is_cpu() && options.compressed.empty()), ConfigError,
+                "train_bench: --profile is for the CPU, without --compressed");
+  if (options.profile) return profile(options, arguments);
   if (options.common.results.empty()) options.common.results = device.is_cuda() ? kGpuResults : kResults;
   if (device.is_cuda()) return measure_on_gpu(options, device);
   options.compressed.empty() ? measure(options) : measure_compressed(options, arguments);
@@ -330,7 +354,8 @@ int run_program(const std::vector<std::string_view>& words) {
       .text("--ways", options.ways, "sweep only torch's settings whose text has this, such as 'eager, contiguous, avx512'")
       .text("--compressed", options.compressed, "svd or tile: gpt2's MLPs in this form, against our dense network")
       .text("--device", options.device, "cpu (the default), cuda or cuda:N")
-      .flag("--alone", options.alone, "time our side only; with --device cuda");
+      .flag("--alone", options.alone, "time our side only; with --device cuda")
+      .flag("--profile", options.profile, "print where the time of --steps of our steps goes, op by op");
   add_torch(arguments, options.torch);
   return run_benchmark(arguments, words, [&] { or_explain_missing_torch([&] { measure_on(options, arguments); }); });
 }

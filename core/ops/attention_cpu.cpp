@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cmath>
 #include <span>
 #include <vector>
 
@@ -48,12 +49,22 @@ Rows<T> rows_of(const Tensor& x, std::int64_t batch, std::int64_t head) {
 
 constexpr int kWidth = 8;  // of vectors, in which rows are widened and rounded
 
+// Rows lie a whole position apart, too far for the processor to fetch them by itself.
+constexpr std::int64_t kRowsAhead = 12;
+
+template <class T>
+void fetch(const T* row, std::int64_t width) {
+  constexpr auto kLine = static_cast<std::int64_t>(64 / sizeof(T));
+  for (std::int64_t c = 0; c < width; c += kLine) __builtin_prefetch(row + c);
+}
+
 // to [count][pitch] from rows, zeros behind `width`.
 template <class T>
 void copy_rows(const Rows<T>& from, std::int64_t first, std::int64_t count, std::int64_t width, float scale, float* to,
                std::int64_t pitch) {
   for (std::int64_t i = 0; i < count; ++i) {
     const T* const row = from.row(first + i);
+    if (i + kRowsAhead < count) fetch(from.row(first + i + kRowsAhead), width);
     std::int64_t c = 0;
     for (; c + kWidth <= width; c += kWidth) {
       store_lanes<float, kWidth>(scale * load_lanes<float, kWidth>(row + c), to + i * pitch + c);
@@ -61,6 +72,21 @@ void copy_rows(const Rows<T>& from, std::int64_t first, std::int64_t count, std:
     for (; c < width; ++c) to[i * pitch + c] = scale * widen(row[c]);
     std::fill(to + i * pitch + width, to + (i + 1) * pitch, 0.0F);
   }
+}
+
+// The sum of the products of `width` elements. Those that fill no vector are added as the products of tiles are, in order and
+// with one rounding each.
+template <class T>
+float dot(const float* a, const T* b, std::int64_t width) {
+  Lanes<float, kWidth>::type sums{};
+  std::int64_t c = 0;
+  for (; c + kWidth <= width; c += kWidth) sums += load_lanes<float, kWidth>(a + c) * load_lanes<float, kWidth>(b + c);
+  for (int half = kWidth / 2; half > 0; half /= 2) {
+    for (int lane = 0; lane < half; ++lane) sums[lane] += sums[lane + half];
+  }
+  float sum = sums[0];
+  for (; c < width; ++c) sum = std::fma(a[c], widen(b[c]), sum);
+  return sum;
 }
 
 template <class T>
@@ -144,14 +170,12 @@ class Worker {
     kernels_.turn(g_rows_, pitch_, f_.width, g_);
     pair_down(g_, f_.width, kQueries, pairs_.grad_y);
     pair_down(g_rows_, kQueries, pitch_, pairs_.grad_y_down);
-    take_lanes(rows_of<T>(results.y, batch, head), queries, 1, y_rows_);
+    const Rows<T> y = rows_of<T>(results.y, batch, head);
     std::fill_n(inner_, kQueries, 0.0F);
     std::fill_n(log_sums_, kQueries, 0.0F);
     for (std::int64_t i = queries.begin; i < queries.end; ++i) {
-      float sum = 0;
-#pragma omp simd reduction(+ : sum)
-      for (std::int64_t c = 0; c < f_.width; ++c) sum += g_rows_[i * pitch_ + c] * y_rows_[i * pitch_ + c];
-      inner_[i] = sum;
+      if (i + kRowsAhead < queries.end) fetch(y.row(first + i + kRowsAhead), f_.width);
+      inner_[i] = dot(g_rows_ + i * pitch_, y.row(first + i), f_.width);
       log_sums_[i] = results.log_sums.data<float>()[queries.row + i];
     }
     kernels_.backward({f_, dropout_, keys(batch), queries, far(batch, head, queries), g_, g_rows_, log_sums_, inner_, scores_,

@@ -4,6 +4,7 @@
 #include "core/cpu/cache_sweep.h"
 #include "core/cpu/in_f32.h"
 #include "core/cpu/onednn.h"
+#include "core/cpu/panels/product.h"
 #include "core/cpu/parallel.h"
 #include "core/cpu/reference/matmul.h"
 #include "core/device/constant_weights.h"
@@ -169,8 +170,8 @@ void forward_transposed(const Tensor& x, const Tensor& weight, const Tensor& y) 
   matmul(batch_of_one(x), batch_of_one(transposed), batch_of_one(y), {});
 }
 
-// Of which the clock chooses between two ways. With the bias and the rectifier that stand behind the product.
-enum class TwoWays : std::int64_t {
+// Of which the clock chooses a way. With the bias and the rectifier that stand behind the product.
+enum class Choice : std::int64_t {
   constant,
   forward_bias,
   forward_relu,
@@ -179,47 +180,55 @@ enum class TwoWays : std::int64_t {
   backward_weight_bias
 };
 
-struct TwoWaysNames {
-  const char *op, *first, *second;
+struct Ways {
+  const char* op;
+  std::array<const char*, 3> names;  // the first is taken without a clock; null where there is no third
 };
-constexpr std::array<TwoWaysNames, 6> kTwoWays{{{"linear.constant", "packed", "transposed"},
-                                                {"linear.forward bias", "matmul", "inner_product"},
-                                                {"linear.forward relu", "matmul", "inner_product"},
-                                                {"linear.forward bias relu", "matmul", "inner_product"},
-                                                {"linear.backward_weight", "inner_product", "products"},
-                                                {"linear.backward_weight bias", "inner_product", "products"}}};
+constexpr std::array<Ways, 6> kWays{{{"linear.constant", {"packed", "transposed", nullptr}},
+                                     {"linear.forward bias", {"matmul", "inner_product", "panels"}},
+                                     {"linear.forward relu", {"matmul", "inner_product", nullptr}},
+                                     {"linear.forward bias relu", {"matmul", "inner_product", nullptr}},
+                                     {"linear.backward_weight", {"inner_product", "products", nullptr}},
+                                     {"linear.backward_weight bias", {"inner_product", "products", nullptr}}}};
 
-// Whether the second of two ways to compute in f32 is the faster, by the clock; without one, and of small products, the first is
-// taken. `ways(i)` computes in the i-th.
-template <class Ways>
-bool takes_second(TwoWays op, const Sizes& s, const Ways& ways) {
+// Which way to compute in f32 is the fastest, by the clock; without one, and of small products, the first. `run(i)` computes in
+// the i-th.
+template <class Run>
+std::size_t way_of(Choice choice, const Sizes& s, const Run& run) {
   const double flops = 2.0 * static_cast<double>(s.rows * s.in) * static_cast<double>(s.out);
-  if (!decisions_active() || s.dtype != DType::f32 || flops < kLeastFlopsToMeasure) return false;
-  thread_local onednn::PlanCache<bool> known;
-  const auto number = static_cast<std::int64_t>(op);
+  if (!decisions_active() || s.dtype != DType::f32 || flops < kLeastFlopsToMeasure) return 0;
+  thread_local onednn::PlanCache<std::size_t> known;
+  const auto number = static_cast<std::int64_t>(choice);
   return *known.get({number, s.rows, s.in, s.out, static_cast<std::int64_t>(decision_epoch())}, [&] {
-    const TwoWaysNames& names = kTwoWays[static_cast<std::size_t>(number)];
-    const auto seconds = [&](std::size_t i) { return seconds_of(i, [&] { ways(i); }); };
-    const std::string key = str(names.op, " rows", s.rows, " in", s.in, " out", s.out, " threads", onednn::threads_now());
-    const std::array<std::string, 2> candidates{names.first, names.second};
-    return std::make_unique<bool>(decide(key, candidates, seconds) == 1);
+    const auto& [op, names] = kWays[static_cast<std::size_t>(number)];
+    const auto seconds = [&](std::size_t i) { return seconds_of(i, [&] { run(i); }); };
+    const std::string key = str(op, " rows", s.rows, " in", s.in, " out", s.out, " threads", onednn::threads_now());
+    std::vector<std::string> candidates;
+    for (const char* const name : names) {
+      if (name != nullptr) candidates.emplace_back(name);
+    }
+    return std::make_unique<std::size_t>(decide(key, candidates, seconds));
   });
 }
 
 // Of a weight that is kept, without anything behind the product: sgemm knows neither bias nor rectifier.
 bool takes_transposed(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, bool relu) {
   if (ConstantWeights::current() == nullptr || bias.defined() || relu) return false;
-  return takes_second(TwoWays::constant, sizes_of(x, y), [&](std::size_t i) {
-    i == 0 ? forward_in_library(x, weight, bias, y, relu) : forward_transposed(x, weight, y);
-  });
+  return way_of(Choice::constant, sizes_of(x, y), [&](std::size_t i) {
+           i == 0 ? forward_in_library(x, weight, bias, y, relu) : forward_transposed(x, weight, y);
+         }) == 1;
 }
 
 // Of a weight that changes, with a bias or rectifier inside the product.
-bool takes_inner_product(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, bool relu) {
-  if (ConstantWeights::current() != nullptr || (!bias.defined() && !relu)) return false;
-  const TwoWays op = !relu ? TwoWays::forward_bias : bias.defined() ? TwoWays::forward_bias_relu : TwoWays::forward_relu;
-  return takes_second(op, sizes_of(x, y),
-                      [&](std::size_t i) { forward_in_library(x, weight, bias, y, relu, /*inner_product=*/i == 1); });
+void forward_changing(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, bool relu) {
+  const auto run = [&](std::size_t i) {
+    if (i == 2) return panels::product(panels::kernels(), x, weight, true, bias, y);
+    forward_in_library(x, weight, bias, y, relu, /*inner_product=*/i == 1);
+  };
+  run(way_of(!relu            ? Choice::forward_bias
+             : bias.defined() ? Choice::forward_bias_relu
+                              : Choice::forward_relu,
+             sizes_of(x, y), run));
 }
 
 // A single row waits for memory, not for multiplications, so that a far smaller product than kLeastFlopsToMeasure is worth a
@@ -288,12 +297,12 @@ void backward_weight_by_products(const Tensor& x, const Tensor& grad_y, const Te
 
 // In place of the library's gradient of an inner product, which takes the bias along.
 bool takes_products(const Tensor& x, const Tensor& grad_y, const Tensor& grad_weight, const Tensor& grad_bias) {
-  const TwoWays op = grad_bias.defined() ? TwoWays::backward_weight_bias : TwoWays::backward_weight;
-  return takes_second(op, sizes_of(x, grad_y), [&](std::size_t i) {
-    if (i == 1 || !backward_weight_onednn(x, grad_y, grad_weight, grad_bias)) {
-      backward_weight_by_products(x, grad_y, grad_weight, grad_bias);
-    }
-  });
+  const Choice choice = grad_bias.defined() ? Choice::backward_weight_bias : Choice::backward_weight;
+  return way_of(choice, sizes_of(x, grad_y), [&](std::size_t i) {
+           if (i == 1 || !backward_weight_onednn(x, grad_y, grad_weight, grad_bias)) {
+             backward_weight_by_products(x, grad_y, grad_weight, grad_bias);
+           }
+         }) == 1;
 }
 
 }  // namespace
@@ -304,8 +313,10 @@ void linear_forward(const Tensor& x, const Tensor& weight, const Tensor& bias, c
     forward_one_row(row_way(x, weight, bias, y, relu), x, weight, bias, y, relu);
   } else if (takes_transposed(x, weight, bias, y, relu)) {
     forward_transposed(x, weight, y);
+  } else if (ConstantWeights::current() == nullptr && (bias.defined() || relu)) {
+    forward_changing(x, weight, bias, y, relu);
   } else {
-    forward_in_library(x, weight, bias, y, relu, takes_inner_product(x, weight, bias, y, relu));
+    forward_in_library(x, weight, bias, y, relu);
   }
 }
 

@@ -1,5 +1,6 @@
 #include "core/cpu/in_f32.h"
 #include "core/cpu/onednn.h"
+#include "core/cpu/panels/product.h"
 #include "core/cpu/reference/matmul.h"
 #include "core/device/decisions.h"
 #include "core/ops/matmul.h"
@@ -10,6 +11,8 @@ namespace {
 
 using reference::MatmulSizes;
 using Dims = dnnl::memory::dims;
+
+constexpr const char* kPanels = "panels";
 
 thread_local std::map<std::string, std::size_t> runs;
 
@@ -58,13 +61,18 @@ void sgemm(const MatmulSizes& s, const Tensor& a, const Tensor& b, const Tensor&
   onednn::fail(status, str("matmul: sgemm of [", s.m, ", ", s.k, "] x [", s.k, ", ", s.n, ']'));
 }
 
+void multiply_panels(const MatmulSizes& s, const Tensor& a, const Tensor& b, const Tensor& y, const MatmulOptions& options) {
+  const Shape of_b = options.transpose_b ? Shape{s.n, s.k} : Shape{s.k, s.n};
+  panels::product(panels::kernels(), a.reshape({s.m, s.k}), b.reshape(of_b), options.transpose_b, {}, y.reshape({s.m, s.n}));
+}
+
 struct Plan {
   std::string algorithm;
-  std::unique_ptr<onednn::Primitive> primitive;  // null: sgemm
+  std::unique_ptr<onednn::Primitive> primitive;  // null: the one of the two below that `algorithm` names
 
   void run(const MatmulSizes& sizes, const Tensor& a, const Tensor& b, const Tensor& y, const MatmulOptions& options) const {
     if (primitive) return primitive->execute({a.raw(), b.raw(), y.raw()});
-    sgemm(sizes, a, b, y, options);
+    algorithm == kPanels ? multiply_panels(sizes, a, b, y, options) : sgemm(sizes, a, b, y, options);
   }
 };
 
@@ -74,7 +82,7 @@ std::string decision_key(const MatmulSizes& s, const MatmulOptions& options) {
              static_cast<int>(options.transpose_b), " threads", onednn::threads_now());
 }
 
-// The primitive, or sgemm: each has kernels of its own, and neither is the faster on every shape and processor.
+// The primitive, sgemm or our panels: each has kernels of its own, and none is the fastest on every shape and processor.
 std::shared_ptr<Plan> choose(const MatmulSizes& s, const Tensor& a, const Tensor& b, const Tensor& y,
                              const MatmulOptions& options) {
   std::vector<Plan> plans;
@@ -85,6 +93,7 @@ std::shared_ptr<Plan> choose(const MatmulSizes& s, const Tensor& a, const Tensor
   const double flops = 2.0 * static_cast<double>(s.m * s.n) * static_cast<double>(s.k);
   const bool choosing = dtypes.all(DType::f32) && s.batch == 1 && decisions_active() && flops >= kLeastFlopsToMeasure;
   if (choosing) plans.push_back({"sgemm", nullptr});
+  if (choosing && !options.transpose_a) plans.push_back({kPanels, nullptr});
   if (plans.empty()) return nullptr;
   if (!choosing) return std::make_shared<Plan>(std::move(plans.front()));  // the key does not tell batches and dtypes apart
   std::vector<std::string> names;

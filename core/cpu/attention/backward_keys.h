@@ -3,8 +3,8 @@
 
 #include "core/cpu/attention/drop_factors.h"
 #include "core/cpu/attention/problem.h"
-#include "core/cpu/attention/products.h"
 #include "core/cpu/attention/sight.h"
+#include "core/cpu/block_products.h"
 #include "core/cpu/vector_math.h"
 
 namespace tessera::cpu::attention {

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "core/cpu/bf16_pair.h"
 #include "core/half.h"
 #include "core/ops/attention_math.h"
 #include "core/ops/dropout_math.h"
@@ -62,10 +63,7 @@ struct Far {
   float* rows;  // scratch [kQueries][pitch]
 };
 
-// Two neighbours along the depth of a product.
-struct Pair {
-  bfloat16 first, second;
-};
+using Pair = Bf16Pair;
 
 // What products in bf16 read in the place of keys, queries and gradients in f32. In a row: [rows][pitch / 2]. Down: neighbouring
 // rows, [rows / 2][pitch], with zeros behind the last one.

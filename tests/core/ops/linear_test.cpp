@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "core/cpu/machine_memory.h"
+#include "core/cpu/panels/product.h"
 #include "core/device/constant_weights.h"
 #include "core/device/decisions.h"
 #include "core/ops/conv2d.h"
@@ -262,7 +263,7 @@ TEST(Linear, AKeptWeightIsPackedOrTransposedByRecord) {
   const Tensor x = random({513, 67}, 0);
   const Tensor weight = random({71, 67}, 1);
   const Tensor expected = forward(in_f64(x), in_f64(weight), {}, false);
-  const auto products = [] { return cpu::matmul_runs("matmul") + cpu::matmul_runs("sgemm"); };
+  const auto products = [] { return cpu::matmul_runs("matmul") + cpu::matmul_runs("sgemm") + cpu::matmul_runs("panels"); };
   const auto key_of = [](const DecisionMap& taken) {
     const auto found = std::ranges::find_if(taken, [](const auto& each) { return each.first.starts_with("linear.constant "); });
     return found == taken.end() ? std::string() : found->first;
@@ -317,11 +318,27 @@ TEST(Linear, TrainsInEachWayOnRecord) {
     taken[gradient_key] = gradient;
     const DecisionScope replay({.measure = true, .known = taken});
     EXPECT_LE(relative_error(forward(x, weight, bias, true), exact), 1e-5) << product;
-    const auto products = [] { return cpu::matmul_runs("matmul") + cpu::matmul_runs("sgemm"); };
+    const auto products = [] { return cpu::matmul_runs("matmul") + cpu::matmul_runs("sgemm") + cpu::matmul_runs("panels"); };
     const std::size_t before = products();
     const std::array grads = gradients(DType::f32);
     EXPECT_EQ(products() > before, gradient == std::string("products"));
     for (std::size_t i = 0; i < 2; ++i) EXPECT_LE(relative_error(grads[i], exact_gradients[i]), 1e-5) << gradient << ' ' << i;
+  }
+}
+
+// A forward without a rectifier has a third way; the weight and bias of every step are those that are multiplied.
+TEST(Linear, ForwardsByPanels) {
+  const DecisionScope scope({.forced = "panels"});
+  for (const auto& [rows, out] : {std::pair(257, 131), std::pair(131, 257)}) {
+    for (const std::uint64_t step : {0, 1}) {
+      const Tensor x = random({rows, 129}, step), weight = random({out, 129}, 10 + step), bias = random({out}, 20 + step);
+      const Tensor exact = forward(in_f64(x), in_f64(weight), in_f64(bias), false);
+      const Tensor y = forward(x, weight, bias, false);
+      EXPECT_LE(relative_error(y, exact), 1e-5);
+      const Tensor same = Tensor::empty({rows, out});
+      cpu::panels::product(cpu::panels::kernels(), x, weight, true, bias, same);
+      EXPECT_EQ(y.to_vector<float>(), same.to_vector<float>());
+    }
   }
 }
 

@@ -41,6 +41,7 @@ TEST_P(MatmulAlgorithm, AgreesWithTheReferenceAndRuns) {
   const DecisionScope scope({.forced = GetParam()});
   for (const Case& c : kCases) {
     for (const MatmulOptions options : {MatmulOptions{}, {true, false}, {false, true}, {true, true}}) {
+      if (options.transpose_a && GetParam() == "panels") continue;  // which read a where it lies
       SCOPED_TRACE(
           str(c.m, 'x', c.n, 'x', c.k, options.transpose_a ? " a transposed" : "", options.transpose_b ? " b transposed" : ""));
       const std::size_t before = cpu::matmul_runs(GetParam());
@@ -52,7 +53,8 @@ TEST_P(MatmulAlgorithm, AgreesWithTheReferenceAndRuns) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Cpu, MatmulAlgorithm, ::testing::Values("matmul", "sgemm"), [](const auto& test) { return test.param; });
+INSTANTIATE_TEST_SUITE_P(Cpu, MatmulAlgorithm, ::testing::Values("matmul", "sgemm", "panels"),
+                         [](const auto& test) { return test.param; });
 
 TEST(MatmulDecision, IsRecordedOnceAndReplayedWithoutAClock) {
   const Case c = kCases[0];

@@ -1,5 +1,5 @@
 // Operands of products in bf16: pairs of neighbours along the depth, which one instruction multiplies and adds. Included like
-// kernels.h; what converts is for the file that is built with AVX512_BF16.
+// vectors.h; what converts is for the file that is built with AVX512_BF16.
 #pragma once
 
 #include <immintrin.h>
@@ -9,16 +9,16 @@
 #include <cstring>
 #include <type_traits>
 
-#include "core/cpu/attention/problem.h"
+#include "core/cpu/bf16_pair.h"
 #include "core/cpu/vectors.h"
 
-namespace tessera::cpu::attention {
+namespace tessera::cpu {
 namespace {
 
 // How many of a product's steps `depth` elements are.
 template <class T>
 constexpr std::int64_t steps_of(std::int64_t depth) {
-  return std::is_same_v<T, Pair> ? (depth + 1) / 2 : depth;
+  return std::is_same_v<T, Bf16Pair> ? (depth + 1) / 2 : depth;
 }
 
 template <int W>
@@ -26,7 +26,7 @@ template <int W>
   return load<W>(from);
 }
 template <int W>
-[[gnu::always_inline]] inline Vec<W> load_operand(const Pair* from) {  // a pair in the bits of each lane
+[[gnu::always_inline]] inline Vec<W> load_operand(const Bf16Pair* from) {  // a pair in the bits of each lane
   return load<W>(reinterpret_cast<const float*>(from));
 }
 
@@ -36,7 +36,7 @@ template <int W>
 }
 // The two products of a lane are added one after the other, without rounding between; denormal numbers count as 0.
 template <int W>
-[[gnu::always_inline]] inline void add_product(Vec<W>& sum, Pair factor, const Vec<W>& x) {
+[[gnu::always_inline]] inline void add_product(Vec<W>& sum, Bf16Pair factor, const Vec<W>& x) {
   const IntVec<W> factors = IntVec<W>{} + std::bit_cast<std::int32_t>(factor);
   const __m512 added = _mm512_dpbf16_ps(reinterpret_cast<const __m512&>(sum), reinterpret_cast<const __m512bh&>(factors),
                                         reinterpret_cast<const __m512bh&>(x));
@@ -45,7 +45,7 @@ template <int W>
 
 // to [count][pitch / 2]: neighbours in a row of [count][pitch], of which `columns`, a multiple of W, are converted.
 template <int W>
-void pair_rows(const float* rows, std::int64_t count, std::int64_t columns, std::int64_t pitch, Pair* to) {
+void pair_rows(const float* rows, std::int64_t count, std::int64_t columns, std::int64_t pitch, Bf16Pair* to) {
   for (std::int64_t i = 0; i < count; ++i) {
     for (std::int64_t c = 0; c < columns; c += W) {
       const Vec<W> v = load<W>(rows + i * pitch + c);
@@ -57,7 +57,7 @@ void pair_rows(const float* rows, std::int64_t count, std::int64_t columns, std:
 
 // to [count / 2, rounded up][pitch]: neighbouring rows of [count][pitch], the last one with zeros where it has none.
 template <int W>
-void pair_down(const float* rows, std::int64_t count, std::int64_t columns, std::int64_t pitch, Pair* to) {
+void pair_down(const float* rows, std::int64_t count, std::int64_t columns, std::int64_t pitch, Bf16Pair* to) {
   __m512i order;  // of the halves of two registers side by side
   {
     std::uint16_t places[2 * W];
@@ -76,4 +76,4 @@ void pair_down(const float* rows, std::int64_t count, std::int64_t columns, std:
 }
 
 }  // namespace
-}  // namespace tessera::cpu::attention
+}  // namespace tessera::cpu

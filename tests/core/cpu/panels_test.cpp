@@ -1,0 +1,101 @@
+// Every instruction set's kernels against the loops in double, whatever this processor would choose.
+#include <gtest/gtest.h>
+#include <omp.h>
+
+#include <limits>
+
+#include "core/cpu/isa.h"
+#include "core/cpu/panels/product.h"
+#include "core/cpu/reference/matmul.h"
+#include "core/rng.h"
+#include "tests/support/guarded.h"
+#include "tests/support/relative_error.h"
+
+namespace tessera::cpu::panels {
+namespace {
+
+using testing::Guarded;
+
+struct Case {
+  std::int64_t m, n, k;
+};
+
+// Panels that are full, of whole vectors and of less; rows that fill the registers and not; more rows than take turns; one block
+// of depth, two and three, of a last one that is shorter; more columns than turned sums have room for; one row, column and step.
+constexpr Case kCases[]{{1, 1, 1},      {6, 64, 16},   {7, 65, 17},    {64, 6, 385},  {97, 80, 769}, {203, 129, 31},
+                        {48, 200, 384}, {515, 521, 3}, {523, 600, 40}, {1, 131, 770}, {130, 1, 33},  {11, 49, 1001}};
+
+Tensor random(const Shape& shape, std::uint64_t index) {
+  const Tensor x = Tensor::empty(shape);
+  fill_uniform(x, RngStream(9, "panels_test", "values"), -1, 1, index);
+  return x;
+}
+
+std::vector<double> expected(const Case& c, const Tensor& a, const Tensor& b, bool transposed, const Tensor& bias) {
+  const Tensor wide_a = a.to(DType::f64), wide_b = b.to(DType::f64), wide_bias = bias.defined() ? bias.to(DType::f64) : Tensor();
+  const Tensor y = Tensor::empty({c.m, c.n}, DType::f64);
+  reference::matmul<double>({1, c.m, c.n, c.k}, {wide_a.data<double>(), 0, c.k, 1},
+                            {wide_b.data<double>(), 0, transposed ? 1 : c.n, transposed ? c.k : 1},
+                            bias.defined() ? wide_bias.data<double>() : nullptr, {y.data<double>(), 0, c.n, 1});
+  return y.to_vector<double>();
+}
+
+class PanelKernels : public ::testing::TestWithParam<const char*> {
+ protected:
+  void SetUp() override {
+    const bool widest = GetParam() == std::string("avx512");
+    if (widest && choose_isa("") != Isa::avx512) GTEST_SKIP() << "this processor has no AVX-512";
+    kernels = widest ? &kAvx512Kernels : &kAvx2Kernels;
+  }
+  const Kernels* kernels = nullptr;
+};
+
+TEST_P(PanelKernels, AgreeWithTheReferenceAndWriteNothingElse) {
+  for (const Case& c : kCases) {
+    for (const bool transposed : {false, true}) {
+      for (const bool with_bias : {false, true}) {
+        SCOPED_TRACE(str(c.m, 'x', c.n, 'x', c.k, transposed ? " b transposed" : "", with_bias ? " with a bias" : ""));
+        const Guarded a(random({c.m, c.k}, 0)), b(random(transposed ? Shape{c.n, c.k} : Shape{c.k, c.n}, 1));
+        const Guarded bias(random({c.n}, 2)), y(Tensor::full({c.m, c.n}, std::numeric_limits<double>::quiet_NaN()));
+        const Tensor added = with_bias ? bias.tensor() : Tensor();
+        product(*kernels, a.tensor(), b.tensor(), transposed, added, y.tensor());
+        EXPECT_LE(
+            relative_error(y.tensor().to(DType::f64).to_vector<double>(), expected(c, a.tensor(), b.tensor(), transposed, added)),
+            1e-5);
+        EXPECT_TRUE(y.margins_intact());
+        EXPECT_TRUE(a.intact() && b.intact() && bias.intact());
+      }
+    }
+  }
+}
+
+TEST_P(PanelKernels, GiveTheSameBytesInAnyNumberOfThreads) {
+  const int threads = omp_get_max_threads();
+  for (const Case& c : {Case{515, 129, 400}, Case{129, 515, 400}}) {
+    const Tensor a = random({c.m, c.k}, 0), b = random({c.n, c.k}, 1), bias = random({c.n}, 2);
+    std::vector<std::vector<float>> results;
+    for (const int count : {1, 2, 3}) {
+      omp_set_num_threads(count);
+      const Tensor y = Tensor::empty({c.m, c.n});
+      product(*kernels, a, b, true, bias, y);
+      results.push_back(y.to_vector<float>());
+    }
+    omp_set_num_threads(threads);
+    EXPECT_EQ(results[0], results[1]);
+    EXPECT_EQ(results[0], results[2]);
+  }
+}
+
+TEST_P(PanelKernels, KeepNaN) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  for (const auto& [m, n] : {std::pair(7, 70), std::pair(70, 7)}) {
+    const Tensor a = Tensor::zeros({m, 20}), b = Tensor::full({n, 20}, nan), y = Tensor::empty({m, n});
+    product(*kernels, a, b, true, {}, y);
+    for (const float value : y.to_vector<float>()) EXPECT_TRUE(std::isnan(value));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Cpu, PanelKernels, ::testing::Values("avx2", "avx512"), [](const auto& test) { return test.param; });
+
+}  // namespace
+}  // namespace tessera::cpu::panels
