@@ -1,27 +1,31 @@
 #include <algorithm>
-#include <cmath>
 #include <span>
 #include <vector>
 
 #include "core/compute_type.h"
 #include "core/cpu/attention/element_tiles.h"
 #include "core/cpu/attention/problem.h"
-#include "core/cpu/channel_blocks.h"
 #include "core/cpu/parallel.h"
 #include "core/cpu/reference/attention.h"
 #include "core/device/step_state.h"
 #include "core/ops/attention.h"
 #include "core/ops/attention_few_cpu.h"
+#include "core/ops/attention_rows_cpu.h"
 #include "core/ops/dropout_math.h"
 #include "core/support/rounding.h"
 
 namespace tessera::cpu {
 namespace {
 
+using attention::copy_rows;
 using attention::kKeys;
 using attention::kLanes;
 using attention::kQueries;
+using attention::kRowsAhead;
 using attention::Pair;
+using attention::Rows;
+using attention::rows_of;
+using attention::write_rows;
 
 template <class T>
 const attention::Kernels& kernels_for() {
@@ -32,74 +36,6 @@ attention::Dropout dropout_of(const AttentionOperands& operands) {
   if (operands.dropout == 0) return {};
   return {operands.dropout, dropout_threshold(operands.dropout), operands.stream,
           dropout_step(step_state_data(operands.step_state))};
-}
-
-// Rows of one head of a sequence, `width` elements each.
-template <class T>
-struct Rows {
-  T* at;
-  std::int64_t stride;
-  T* row(std::int64_t position) const { return at + position * stride; }
-};
-
-template <class T>
-Rows<T> rows_of(const Tensor& x, std::int64_t batch, std::int64_t head) {
-  return {x.data<T>() + batch * x.strides()[0] + head * x.strides()[2], x.strides()[1]};
-}
-
-constexpr int kWidth = 8;  // of vectors, in which rows are widened and rounded
-
-// Rows lie a whole position apart, too far for the processor to fetch them by itself.
-constexpr std::int64_t kRowsAhead = 12;
-
-template <class T>
-void fetch(const T* row, std::int64_t width) {
-  constexpr auto kLine = static_cast<std::int64_t>(64 / sizeof(T));
-  for (std::int64_t c = 0; c < width; c += kLine) __builtin_prefetch(row + c);
-}
-
-// to [count][pitch] from rows, zeros behind `width`.
-template <class T>
-void copy_rows(const Rows<T>& from, std::int64_t first, std::int64_t count, std::int64_t width, float scale, float* to,
-               std::int64_t pitch) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    const T* const row = from.row(first + i);
-    if (i + kRowsAhead < count) fetch(from.row(first + i + kRowsAhead), width);
-    std::int64_t c = 0;
-    for (; c + kWidth <= width; c += kWidth) {
-      store_lanes<float, kWidth>(scale * load_lanes<float, kWidth>(row + c), to + i * pitch + c);
-    }
-    for (; c < width; ++c) to[i * pitch + c] = scale * widen(row[c]);
-    std::fill(to + i * pitch + width, to + (i + 1) * pitch, 0.0F);
-  }
-}
-
-// The sum of the products of `width` elements. Those that fill no vector are added as the products of tiles are, in order and
-// with one rounding each.
-template <class T>
-float dot(const float* a, const T* b, std::int64_t width) {
-  Lanes<float, kWidth>::type sums{};
-  std::int64_t c = 0;
-  for (; c + kWidth <= width; c += kWidth) sums += load_lanes<float, kWidth>(a + c) * load_lanes<float, kWidth>(b + c);
-  for (int half = kWidth / 2; half > 0; half /= 2) {
-    for (int lane = 0; lane < half; ++lane) sums[lane] += sums[lane + half];
-  }
-  float sum = sums[0];
-  for (; c < width; ++c) sum = std::fma(a[c], widen(b[c]), sum);
-  return sum;
-}
-
-template <class T>
-void write_rows(const float* from, std::int64_t pitch, float scale, std::int64_t first, std::int64_t count, std::int64_t width,
-                const Rows<T>& to) {
-  for (std::int64_t i = 0; i < count; ++i) {
-    T* const row = to.row(first + i);
-    std::int64_t c = 0;
-    for (; c + kWidth <= width; c += kWidth) {
-      store_lanes<float, kWidth>(scale * load_lanes<float, kWidth>(from + i * pitch + c), row + c);
-    }
-    for (; c < width; ++c) row[c] = narrow<T>(scale * from[i * pitch + c]);
-  }
 }
 
 // Queries of a head in tiles. Those of a pattern begin at positions that are multiples of their size, as its lists do.
@@ -174,8 +110,8 @@ class Worker {
     std::fill_n(inner_, kQueries, 0.0F);
     std::fill_n(log_sums_, kQueries, 0.0F);
     for (std::int64_t i = queries.begin; i < queries.end; ++i) {
-      if (i + kRowsAhead < queries.end) fetch(y.row(first + i + kRowsAhead), f_.width);
-      inner_[i] = dot(g_rows_ + i * pitch_, y.row(first + i), f_.width);
+      if (i + kRowsAhead < queries.end) attention::fetch(y.row(first + i + kRowsAhead), f_.width);
+      inner_[i] = attention::dot(g_rows_ + i * pitch_, y.row(first + i), f_.width);
       log_sums_[i] = results.log_sums.data<float>()[queries.row + i];
     }
     kernels_.backward({f_, dropout_, keys(batch), queries, far(batch, head, queries), g_, g_rows_, log_sums_, inner_, scores_,

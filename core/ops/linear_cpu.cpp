@@ -170,7 +170,7 @@ void forward_transposed(const Tensor& x, const Tensor& weight, const Tensor& y) 
   matmul(batch_of_one(x), batch_of_one(transposed), batch_of_one(y), {});
 }
 
-// Of which the clock chooses a way. With the bias and the rectifier that stand behind the product.
+// Products of which the clock chooses a way. They are told apart by the bias and the rectifier behind them.
 enum class Choice : std::int64_t {
   constant,
   forward_bias,
@@ -222,7 +222,7 @@ bool takes_transposed(const Tensor& x, const Tensor& weight, const Tensor& bias,
 // Of a weight that changes, with a bias or rectifier inside the product.
 void forward_changing(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, bool relu) {
   const auto run = [&](std::size_t i) {
-    if (i == 2) return panels::product(panels::kernels(), x, weight, true, bias, y);
+    if (i == 2) return panels::product(panels::kernels(), {x, weight, /*b_transposed=*/true}, bias, y);
     forward_in_library(x, weight, bias, y, relu, /*inner_product=*/i == 1);
   };
   run(way_of(!relu            ? Choice::forward_bias

@@ -61,18 +61,24 @@ void sgemm(const MatmulSizes& s, const Tensor& a, const Tensor& b, const Tensor&
   onednn::fail(status, str("matmul: sgemm of [", s.m, ", ", s.k, "] x [", s.k, ", ", s.n, ']'));
 }
 
-void multiply_panels(const MatmulSizes& s, const Tensor& a, const Tensor& b, const Tensor& y, const MatmulOptions& options) {
-  const Shape of_b = options.transpose_b ? Shape{s.n, s.k} : Shape{s.k, s.n};
-  panels::product(panels::kernels(), a.reshape({s.m, s.k}), b.reshape(of_b), options.transpose_b, {}, y.reshape({s.m, s.n}));
+Tensor as_matrix(const Tensor& x) { return x.reshape({x.dim(1), x.dim(2)}); }
+
+void multiply_panels(const Tensor& a, const Tensor& b, const Tensor& y, const MatmulOptions& options) {
+  panels::product(panels::kernels(), {as_matrix(a), as_matrix(b), options.transpose_b}, {}, as_matrix(y));
+}
+
+// Not of a transposed a, whose rows do not lie in a row.
+bool suits_panels(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
+  return !options.transpose_a && panels::lays_out_smaller({as_matrix(a), as_matrix(b), options.transpose_b});
 }
 
 struct Plan {
   std::string algorithm;
-  std::unique_ptr<onednn::Primitive> primitive;  // null: the one of the two below that `algorithm` names
+  std::unique_ptr<onednn::Primitive> primitive;  // null: sgemm or panels, as `algorithm` says
 
   void run(const MatmulSizes& sizes, const Tensor& a, const Tensor& b, const Tensor& y, const MatmulOptions& options) const {
     if (primitive) return primitive->execute({a.raw(), b.raw(), y.raw()});
-    algorithm == kPanels ? multiply_panels(sizes, a, b, y, options) : sgemm(sizes, a, b, y, options);
+    algorithm == kPanels ? multiply_panels(a, b, y, options) : sgemm(sizes, a, b, y, options);
   }
 };
 
@@ -93,7 +99,7 @@ std::shared_ptr<Plan> choose(const MatmulSizes& s, const Tensor& a, const Tensor
   const double flops = 2.0 * static_cast<double>(s.m * s.n) * static_cast<double>(s.k);
   const bool choosing = dtypes.all(DType::f32) && s.batch == 1 && decisions_active() && flops >= kLeastFlopsToMeasure;
   if (choosing) plans.push_back({"sgemm", nullptr});
-  if (choosing && !options.transpose_a) plans.push_back({kPanels, nullptr});
+  if (choosing && suits_panels(a, b, options)) plans.push_back({kPanels, nullptr});
   if (plans.empty()) return nullptr;
   if (!choosing) return std::make_shared<Plan>(std::move(plans.front()));  // the key does not tell batches and dtypes apart
   std::vector<std::string> names;

@@ -6,7 +6,7 @@
 
 namespace tessera::cpu {
 
-// How often this thread ran `algorithm`, "matmul" or "sgemm", of oneDNN: shows that a forced choice was obeyed.
+// How often this thread ran `algorithm`, "matmul" or "sgemm" of oneDNN or our "panels": shows that a forced choice was obeyed.
 std::size_t matmul_runs(const std::string& algorithm);
 
 }  // namespace tessera::cpu

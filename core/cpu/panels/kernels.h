@@ -8,7 +8,7 @@
 namespace tessera::cpu::panels {
 namespace {
 
-static_assert(kRows % kRowsAtOnce == 0);
+static_assert(kTaskRows == kRowsAtOnce);
 
 // Rows [W][pitch], of which `count` exist, turned: element (i, c) goes to to[c * kPanel + i], zeros where there is no row.
 template <int W>

@@ -4,13 +4,12 @@
 
 #include "core/cpu/isa.h"
 #include "core/cpu/parallel.h"
+#include "core/support/rounding.h"
 
 namespace tessera::cpu::panels {
 namespace {
 
-constexpr std::int64_t kRowsOfTask = 6;  // of sums in registers
-constexpr std::int64_t kOutsOfTask = 48;  // whole vectors, and a multiple of the rows of sums in registers
-static_assert(kRows % kOutsOfTask == 0);
+thread_local std::size_t product_runs = 0;
 
 using Layout = decltype(Kernels::turn);
 
@@ -23,31 +22,39 @@ Tensor laid_out(Layout layout, const Tensor& matrix, Panels& panels) {
   return to;
 }
 
+bool lays_out_a(const Factors& f) { return f.b_transposed && f.a.dim(0) < f.b.dim(0); }
+
 }  // namespace
 
 const Kernels& kernels() { return isa() == Isa::avx512 ? kAvx512Kernels : kAvx2Kernels; }
 
-void product(const Kernels& kernels, const Tensor& a, const Tensor& b, bool transposed, const Tensor& bias, const Tensor& y) {
+std::size_t runs() { return product_runs; }
+
+bool lays_out_smaller(const Factors& f) { return f.b_transposed || f.a.dim(0) >= f.b.dim(1); }
+
+void product(const Kernels& kernels, const Factors& factors, const Tensor& bias, const Tensor& y) {
+  ++product_runs;
+  const auto& [a, b, b_transposed] = factors;
   const std::int64_t m = y.dim(0), n = y.dim(1), k = a.dim(1);
   const double flops = 2.0 * static_cast<double>(m * n) * static_cast<double>(k);
   const float* const from = bias.defined() ? bias.data<float>() : nullptr;
-  if (transposed && m < n) {
+  if (lays_out_a(factors)) {
     TurnedProduct product{{nullptr, m, k}, b.data<float>(), n, from, y.data<float>()};
     const Tensor panels = laid_out(kernels.turn, a, product.x);
-    const std::int64_t tasks = ceil_div(n, kOutsOfTask);
+    const std::int64_t tasks = ceil_div(n, kTaskOuts);
     const int threads = threads_for(flops, tasks);
     const Tensor sums = Tensor::empty({threads, kRows * kTurned});
     parallel_parts(tasks, threads, [&](std::int64_t begin, std::int64_t end, int part) {
-      kernels.multiply_turned(product, begin * kOutsOfTask, std::min(end * kOutsOfTask, n),
+      kernels.multiply_turned(product, begin * kTaskOuts, std::min(end * kTaskOuts, n),
                               sums.data<float>() + part * kRows * kTurned);
     });
     return;
   }
   Product product{a.data<float>(), {nullptr, n, k}, from, y.data<float>()};
-  const Tensor panels = laid_out(transposed ? kernels.turn : kernels.copy, b, product.w);
-  const std::int64_t tasks = ceil_div(m, kRowsOfTask);
+  const Tensor panels = laid_out(b_transposed ? kernels.turn : kernels.copy, b, product.w);
+  const std::int64_t tasks = ceil_div(m, kTaskRows);
   parallel_parts(tasks, threads_for(flops, tasks), [&](std::int64_t begin, std::int64_t end, int) {
-    kernels.multiply(product, begin * kRowsOfTask, std::min(end * kRowsOfTask, m));
+    kernels.multiply(product, begin * kTaskRows, std::min(end * kTaskRows, m));
   });
 }
 

@@ -1,6 +1,8 @@
-// Products of two f32 matrices of which the smaller is laid out in panels, call by call, while the larger is read where it lies:
-// a layer's product in training, whose weights change with every step, so costs one walk over the smaller operand beside it.
+// Products of two f32 matrices whose smaller one is laid out in panels at each call. The larger one is read where it lies, and is
+// not copied. So they suit weights that change with every step.
 #pragma once
+
+#include <cstddef>
 
 #include "core/cpu/panels/problem.h"
 #include "core/tensor.h"
@@ -9,8 +11,20 @@ namespace tessera::cpu::panels {
 
 const Kernels& kernels();  // of isa()
 
-// y [m, n] = a [m, k] b + bias [n] in f32, contiguous, with b [k, n], or [n, k] where `transposed`; bias may be undefined. k > 0.
-// Every element is summed in the order of k, by one thread, whatever their number.
-void product(const Kernels& kernels, const Tensor& a, const Tensor& b, bool transposed, const Tensor& bias, const Tensor& y);
+struct Factors {
+  const Tensor& a;  // [m, k], k > 0
+  const Tensor& b;  // [k, n]
+  bool b_transposed = false;  // b is [n, k]
+};
+
+// Whether the factor that product() lays out is the smaller one.
+bool lays_out_smaller(const Factors& factors);
+
+// y [m, n] = a b + bias [n], of contiguous f32; bias may be undefined. One thread sums an element in the order of k, so that the
+// number of threads moves no bit.
+void product(const Kernels& kernels, const Factors& factors, const Tensor& bias, const Tensor& y);
+
+// How often this thread called product(): shows that a forced choice was obeyed.
+std::size_t runs();
 
 }  // namespace tessera::cpu::panels

@@ -318,7 +318,7 @@ TEST(Linear, TrainsInEachWayOnRecord) {
     taken[gradient_key] = gradient;
     const DecisionScope replay({.measure = true, .known = taken});
     EXPECT_LE(relative_error(forward(x, weight, bias, true), exact), 1e-5) << product;
-    const auto products = [] { return cpu::matmul_runs("matmul") + cpu::matmul_runs("sgemm") + cpu::matmul_runs("panels"); };
+    const auto products = [] { return cpu::matmul_runs("matmul") + cpu::matmul_runs("sgemm"); };
     const std::size_t before = products();
     const std::array grads = gradients(DType::f32);
     EXPECT_EQ(products() > before, gradient == std::string("products"));
@@ -326,19 +326,37 @@ TEST(Linear, TrainsInEachWayOnRecord) {
   }
 }
 
-// A forward without a rectifier has a third way; the weight and bias of every step are those that are multiplied.
-TEST(Linear, ForwardsByPanels) {
-  const DecisionScope scope({.forced = "panels"});
+// A forward with a bias and without a rectifier has a third way.
+TEST(Linear, ForwardsInEachWayOnRecord) {
   for (const auto& [rows, out] : {std::pair(257, 131), std::pair(131, 257)}) {
-    for (const std::uint64_t step : {0, 1}) {
-      const Tensor x = random({rows, 129}, step), weight = random({out, 129}, 10 + step), bias = random({out}, 20 + step);
-      const Tensor exact = forward(in_f64(x), in_f64(weight), in_f64(bias), false);
-      const Tensor y = forward(x, weight, bias, false);
-      EXPECT_LE(relative_error(y, exact), 1e-5);
-      const Tensor same = Tensor::empty({rows, out});
-      cpu::panels::product(cpu::panels::kernels(), x, weight, true, bias, same);
-      EXPECT_EQ(y.to_vector<float>(), same.to_vector<float>());
+    const Tensor x = random({rows, 129}, 0), weight = random({out, 129}, 1), bias = random({out}, 2);
+    const Tensor exact = forward(in_f64(x), in_f64(weight), in_f64(bias), false);
+    DecisionMap taken;
+    {
+      const DecisionScope scope({.measure = true});
+      forward(x, weight, bias, false);
+      taken = scope.taken();
     }
+    const std::string key = str("linear.forward bias rows", rows, " in129 out", out, " threads", omp_get_max_threads());
+    ASSERT_EQ(taken.count(key), 1u);
+    for (const char* way : {"matmul", "inner_product", "panels"}) {
+      taken[key] = way;
+      const DecisionScope replay({.measure = true, .known = taken});
+      const std::size_t before = cpu::panels::runs();
+      EXPECT_LE(relative_error(forward(x, weight, bias, false), exact), 1e-5) << way;
+      EXPECT_EQ(cpu::panels::runs() > before, way == std::string("panels"));
+      EXPECT_EQ(replay.taken(), taken);
+    }
+  }
+}
+
+// Panels know no rectifier.
+TEST(Linear, ARectifierIsNotLostWherePanelsAreForced) {
+  const DecisionScope scope({.forced = "panels"});
+  const Tensor x = random({257, 129}, 0), weight = random({131, 129}, 1), bias = random({131}, 2);
+  for (const Tensor& added : {bias, Tensor()}) {
+    const Tensor exact = forward(in_f64(x), in_f64(weight), in_f64(added), true);
+    EXPECT_LE(relative_error(forward(x, weight, added, true), exact), 1e-5);
   }
 }
 

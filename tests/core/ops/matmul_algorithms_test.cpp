@@ -41,7 +41,8 @@ TEST_P(MatmulAlgorithm, AgreesWithTheReferenceAndRuns) {
   const DecisionScope scope({.forced = GetParam()});
   for (const Case& c : kCases) {
     for (const MatmulOptions options : {MatmulOptions{}, {true, false}, {false, true}, {true, true}}) {
-      if (options.transpose_a && GetParam() == "panels") continue;  // which read a where it lies
+      const bool larger_in_place = !options.transpose_a && (options.transpose_b || c.m >= c.n);
+      if (GetParam() == "panels" && !larger_in_place) continue;
       SCOPED_TRACE(
           str(c.m, 'x', c.n, 'x', c.k, options.transpose_a ? " a transposed" : "", options.transpose_b ? " b transposed" : ""));
       const std::size_t before = cpu::matmul_runs(GetParam());

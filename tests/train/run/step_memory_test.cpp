@@ -3,6 +3,7 @@
 #include <sys/resource.h>
 
 #include "core/cpu/allocator.h"
+#include "core/cpu/panels/product.h"
 #include "core/device/decisions.h"
 #include "core/ops/conv2d_plan_cpu.h"
 #include "core/ops/matmul_plan_cpu.h"
@@ -48,6 +49,7 @@ class StepsOfOneShape : public ::testing::TestWithParam<Steps> {
   }
 
   std::size_t runs() const {
+    if (GetParam().forced == "panels") return cpu::panels::runs();
     return GetParam().linear ? cpu::matmul_runs(GetParam().forced) : cpu::conv2d_runs(GetParam().forced);
   }
 
@@ -85,6 +87,7 @@ INSTANTIATE_TEST_SUITE_P(Cpu, StepsOfOneShape,
                                            Steps{.forced = "nhwc", .compute = DType::bf16},
                                            Steps{.forced = "winograd_nhwc", .compute = DType::bf16},
                                            Steps{.forced = "matmul", .linear = true}, Steps{.forced = "sgemm", .linear = true},
+                                           Steps{.forced = "panels", .linear = true},
                                            Steps{.forced = "matmul", .linear = true, .compute = DType::bf16}),
                          [](const auto& test) { return name_of(test.param); });
 
