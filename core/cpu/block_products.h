@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "core/cpu/bf16_pairs.h"
+#include "core/cpu/fetch_ahead.h"
 #include "core/cpu/vectors.h"
 
 namespace tessera::cpu {
@@ -75,16 +76,20 @@ void multiply_block(std::int64_t depth, const Scalars<T>& a, const T* b, std::in
 }
 
 inline constexpr int kRowsAtOnce = 6;  // of sums in registers
+inline constexpr int kLinesAtOnce = 8;  // that are fetched for later during the products of such rows, which take a microsecond
 
 template <int W, bool kFar, int V, class T>
 void multiply_columns(const Extents& e, const Scalars<T>& a, const T* b, std::int64_t b_pitch, const Start& start, float* c,
-                      std::int64_t c_pitch) {
+                      std::int64_t c_pitch, FetchAhead* ahead) {
   std::int64_t r = 0;
   const auto block = [&]<int R>() {
     multiply_block<W, kFar, R, V, T>(e.depth, {a.at + r * a.row, a.row, a.step}, b, b_pitch, start.from(r, 0), c + r * c_pitch,
                                      c_pitch);
   };
-  for (; r + kRowsAtOnce <= e.rows; r += kRowsAtOnce) block.template operator()<kRowsAtOnce>();
+  for (; r + kRowsAtOnce <= e.rows; r += kRowsAtOnce) {
+    if (ahead != nullptr) ahead->fetch(kLinesAtOnce);
+    block.template operator()<kRowsAtOnce>();
+  }
   switch (e.rows - r) {
     case 5: return block.template operator()<5>();
     case 4: return block.template operator()<4>();
@@ -95,13 +100,13 @@ void multiply_columns(const Extents& e, const Scalars<T>& a, const T* b, std::in
   }
 }
 
-// c [rows][columns] = start + a [rows, depth] b [depth][columns].
+// c [rows][columns] = start + a [rows, depth] b [depth][columns]. Meanwhile `ahead` fetches what comes next, unless it is null.
 template <int W, bool kFar = false, class T>
 void multiply(const Extents& e, const Scalars<T>& a, const T* b, std::int64_t b_pitch, const Start& start, float* c,
-              std::int64_t c_pitch) {
+              std::int64_t c_pitch, FetchAhead* ahead = nullptr) {
   constexpr int kVectors = W == 16 ? 4 : 2;  // with kRowsAtOnce sums of each they fill the registers
   const auto columns = [&]<int V>(std::int64_t n) {
-    multiply_columns<W, kFar, V, T>(e, a, b + n, b_pitch, start.from(0, n), c + n, c_pitch);
+    multiply_columns<W, kFar, V, T>(e, a, b + n, b_pitch, start.from(0, n), c + n, c_pitch, ahead);
   };
   std::int64_t n = 0;
   for (; n + kVectors * W <= e.columns; n += kVectors * W) columns.template operator()<kVectors>(n);
@@ -114,8 +119,9 @@ void multiply(const Extents& e, const Scalars<T>& a, const T* b, std::int64_t b_
 
 // The same, added to what is there with `add`.
 template <int W, class T>
-void multiply(const Extents& e, const Scalars<T>& a, const T* b, std::int64_t b_pitch, float* c, std::int64_t c_pitch, bool add) {
-  multiply<W>(e, a, b, b_pitch, add ? Start{c, c_pitch} : Start{}, c, c_pitch);
+void multiply(const Extents& e, const Scalars<T>& a, const T* b, std::int64_t b_pitch, float* c, std::int64_t c_pitch, bool add,
+              FetchAhead* ahead = nullptr) {
+  multiply<W>(e, a, b, b_pitch, add ? Start{c, c_pitch} : Start{}, c, c_pitch, ahead);
 }
 
 }  // namespace

@@ -74,6 +74,24 @@ class Worker {
     scores_ = take(scratch), log_sums_ = take(kQueries), inner_ = take(kQueries);
   }
 
+  // While the next tile is computed, what the one behind it reads is fetched: its rows of q and of `others`, and a share of the
+  // next head's keys and values. A head's rows lie a whole position apart, too far for the processor to fetch them by itself.
+  void look_ahead(const Tiles& tiles, std::int64_t unit, std::int64_t turn, std::initializer_list<const Tensor*> others) {
+    ahead_ = {};
+    const std::int64_t turns = f_.group() * tiles.count, units = f_.batch * f_.kv_heads, next = unit + 1;
+    const bool last = turn + 1 == turns;
+    if (last && next == units) return;
+    const std::int64_t of = last ? next : unit, there = last ? 0 : turn + 1;
+    const std::int64_t head = of % f_.kv_heads * f_.group() + there / tiles.count, first = tiles.first(there % tiles.count);
+    const std::int64_t begin = std::max<std::int64_t>(first, 0), end = std::min(first + kQueries, f_.queries);
+    fetch_later(o_.q, of / f_.kv_heads, head, begin, end);
+    for (const Tensor* const x : others) fetch_later(*x, of / f_.kv_heads, head, begin, end);
+    if (next == units) return;
+    for (const Tensor* const x : {&o_.k, &o_.v}) {
+      fetch_later(*x, next / f_.kv_heads, next % f_.kv_heads, f_.keys * turn / turns, f_.keys * (turn + 1) / turns);
+    }
+  }
+
   // Keys and values of a head, the `unit`-th of all.
   void hold_keys(std::int64_t unit) {
     if (held_ == unit) return;
@@ -88,7 +106,7 @@ class Worker {
 
   void forward(std::int64_t batch, std::int64_t head, std::int64_t first, const AttentionResults& results) {
     const attention::Queries queries = take_queries(batch, head, first);
-    kernels_.forward({f_, dropout_, keys(batch), queries, far(batch, head, queries), scores_, out_, log_sums_, pairs_});
+    kernels_.forward({f_, dropout_, keys(batch), queries, far(batch, head, queries), scores_, out_, log_sums_, pairs_, &ahead_});
     kernels_.turn_back(out_, f_.width, y_rows_, pitch_);
     write_lanes(y_rows_, 1, queries, rows_of<T>(results.y, batch, head));
     std::copy(log_sums_ + queries.begin, log_sums_ + queries.end, results.log_sums.data<float>() + queries.row + queries.begin);
@@ -115,7 +133,7 @@ class Worker {
       log_sums_[i] = results.log_sums.data<float>()[queries.row + i];
     }
     kernels_.backward({f_, dropout_, keys(batch), queries, far(batch, head, queries), g_, g_rows_, log_sums_, inner_, scores_,
-                       out_, grad_k_, grad_v_, pairs_});
+                       out_, grad_k_, grad_v_, pairs_, &ahead_});
     kernels_.turn_back(out_, f_.width, y_rows_, pitch_);
     write_lanes(y_rows_, static_cast<float>(f_.scale), queries, rows_of<T>(grad_q, batch, head));
   }
@@ -130,6 +148,11 @@ class Worker {
   void copy_gradients(float* to) const { std::copy_n(grad_v_, f_.keys * pitch_, std::copy_n(grad_k_, f_.keys * pitch_, to)); }
 
  private:
+  void fetch_later(const Tensor& x, std::int64_t batch, std::int64_t head, std::int64_t begin, std::int64_t end) {
+    const Rows<T> rows = rows_of<T>(x, batch, head);
+    constexpr auto kSize = static_cast<std::int64_t>(sizeof(T));
+    ahead_.add(rows.row(begin), rows.stride * kSize, f_.width * kSize, end - begin);
+  }
   void take_pairs(bool backwards) {
     const std::int64_t in_rows = f_.keys * pitch_ / 2, down = (f_.keys + 1) / 2 * pitch_;
     const std::int64_t turned = (f_.width + 1) / 2 * kQueries, rows = kQueries / 2 * pitch_;
@@ -213,6 +236,7 @@ class Worker {
   attention::Dropout dropout_;
   std::int64_t pitch_;
   Tensor memory_, pair_memory_;
+  FetchAhead ahead_;
   attention::PairedTile pairs_;  // what the worker's pass does not read is null
   std::int64_t held_ = -1;
   float *k_, *v_, *grad_k_ = nullptr, *grad_v_ = nullptr, *q_rows_, *g_rows_, *y_rows_, *q_, *g_, *out_, *scores_, *log_sums_,
@@ -227,12 +251,13 @@ template <class T>
 void forward(const AttentionOperands& operands, const AttentionResults& results) {
   const AttentionForm& f = operands.form;
   const Tiles tiles(operands);
-  const std::int64_t tasks = f.batch * f.heads * tiles.count;
+  const std::int64_t tasks = f.batch * f.heads * tiles.count, turns = f.group() * tiles.count;
   parallel_parts(tasks, threads_of(f, tasks), [&](std::int64_t begin, std::int64_t end, int) {
     Worker<T> worker(operands, false);
     for (std::int64_t task = begin; task < end; ++task) {
       const std::int64_t head = task / tiles.count % f.heads, batch = task / tiles.count / f.heads;
       worker.hold_keys(batch * f.kv_heads + head / f.group());
+      worker.look_ahead(tiles, task / turns, task % turns, {});
       worker.forward(batch, head, tiles.first(task % tiles.count), results);
     }
   });
@@ -278,6 +303,7 @@ void backward(const AttentionOperands& operands, const AttentionResults& results
       worker.begin_gradients();
       for (std::int64_t turn = task % parts; turn < turns; turn += parts) {
         const std::int64_t head = unit % f.kv_heads * f.group() + turn / tiles.count;
+        if (parts == 1) worker.look_ahead(tiles, unit, turn, {&grad_y, &results.y});
         worker.backward(unit / f.kv_heads, head, tiles.first(turn % tiles.count), results, grad_y, grads.q);
       }
       if (parts == 1) {

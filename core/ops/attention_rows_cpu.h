@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
+#include <cstring>
 
 #include "core/cpu/channel_blocks.h"
 #include "core/tensor.h"
@@ -57,10 +58,10 @@ float dot(const float* a, const T* b, std::int64_t width) {
   Lanes<float, kWidth>::type sums{};
   std::int64_t c = 0;
   for (; c + kWidth <= width; c += kWidth) sums += load_lanes<float, kWidth>(a + c) * load_lanes<float, kWidth>(b + c);
-  for (int half = kWidth / 2; half > 0; half /= 2) {
-    for (int lane = 0; lane < half; ++lane) sums[lane] += sums[lane + half];
-  }
-  float sum = sums[0];
+  Lanes<float, kWidth / 2>::type halves[2];
+  std::memcpy(halves, &sums, sizeof sums);
+  const auto four = halves[0] + halves[1];
+  float sum = (four[0] + four[2]) + (four[1] + four[3]);
   for (; c < width; ++c) sum = std::fma(a[c], widen(b[c]), sum);
   return sum;
 }

@@ -35,18 +35,18 @@ void multiply_scores(const BackwardTile& t, const KeyTile& keys, const ScoreGrad
   const std::int64_t pitch = t.keys.pitch, first = keys.first * pitch;
   const Extents extents{.rows = keys.count, .columns = keys.lanes, .depth = t.form.width};
   multiply<W>(extents, {.at = t.keys.k + first, .row = pitch, .step = 1}, t.queries.q + keys.lane, kQueries, to.p + keys.lane,
-              kQueries, false);
+              kQueries, false, t.ahead);
   multiply<W>(extents, {.at = t.keys.v + first, .row = pitch, .step = 1}, t.grad_y + keys.lane, kQueries, to.grads + keys.lane,
-              kQueries, false);
+              kQueries, false, t.ahead);
 }
 template <int W>
 void multiply_scores(const BackwardTile& t, const KeyTile& keys, const ScoreGradients& to, const Pair*) {
   const std::int64_t pitch = t.keys.pitch / 2, first = keys.first * pitch;
   const Extents extents{.rows = keys.count, .columns = keys.lanes, .depth = steps_of<Pair>(t.form.width)};
   multiply<W>(extents, {.at = t.paired.k + first, .row = pitch, .step = 1}, t.paired.q + keys.lane, kQueries, to.p + keys.lane,
-              kQueries, false);
+              kQueries, false, t.ahead);
   multiply<W>(extents, {.at = t.paired.v + first, .row = pitch, .step = 1}, t.paired.grad_y + keys.lane, kQueries,
-              to.grads + keys.lane, kQueries, false);
+              to.grads + keys.lane, kQueries, false, t.ahead);
 }
 
 template <int W>
@@ -54,11 +54,11 @@ void add_tile_gradients(const BackwardTile& t, const KeyTile& keys, const ScoreG
   const std::int64_t width = t.form.width, pitch = t.keys.pitch, first = keys.first * pitch;
   const Extents rows{.rows = keys.count, .columns = pitch, .depth = keys.lanes};
   multiply<W>({.rows = width, .columns = keys.lanes, .depth = keys.count}, {.at = t.keys.k + first, .row = 1, .step = pitch},
-              from.grads + keys.lane, kQueries, t.grad_q + keys.lane, kQueries, true);
+              from.grads + keys.lane, kQueries, t.grad_q + keys.lane, kQueries, true, t.ahead);
   multiply<W>(rows, {.at = from.grads + keys.lane, .row = kQueries, .step = 1}, t.queries.rows + keys.lane * pitch, pitch,
-              t.grad_k + first, pitch, true);
+              t.grad_k + first, pitch, true, t.ahead);
   multiply<W>(rows, {.at = from.p + keys.lane, .row = kQueries, .step = 1}, t.grad_y_rows + keys.lane * pitch, pitch,
-              t.grad_v + first, pitch, true);
+              t.grad_v + first, pitch, true, t.ahead);
 }
 template <int W>
 void add_tile_gradients(const BackwardTile& t, const KeyTile& keys, const ScoreGradients& from, const Pair*) {
@@ -72,11 +72,11 @@ void add_tile_gradients(const BackwardTile& t, const KeyTile& keys, const ScoreG
   pair_down<W>(from.grads + keys.lane, keys.count, keys.lanes, kQueries, grads_down + keys.lane);
   multiply<W>({.rows = width, .columns = keys.lanes, .depth = steps_of<Pair>(keys.count)},
               {.at = t.paired.k_down + first / 2, .row = 1, .step = pitch}, grads_down + keys.lane, kQueries,
-              t.grad_q + keys.lane, kQueries, true);
+              t.grad_q + keys.lane, kQueries, true, t.ahead);
   multiply<W>(rows, {.at = grads + lane, .row = kQueries / 2, .step = 1}, t.paired.q_down + lane * pitch, pitch, t.grad_k + first,
-              pitch, true);
+              pitch, true, t.ahead);
   multiply<W>(rows, {.at = p + lane, .row = kQueries / 2, .step = 1}, t.paired.grad_y_down + lane * pitch, pitch,
-              t.grad_v + first, pitch, true);
+              t.grad_v + first, pitch, true, t.ahead);
 }
 
 template <int W, class T>

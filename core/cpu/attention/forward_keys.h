@@ -51,10 +51,10 @@ void forward_keys(const ForwardTile& t, const Sight<W>& sight, const KeyTile& ke
   float* const y = t.y + keys.lane;
   if constexpr (std::is_same_v<T, Pair>) {
     multiply<W>(of_scores, {.at = t.paired.k + keys.first * pitch / 2, .row = pitch / 2, .step = 1}, t.paired.q + keys.lane,
-                kQueries, scores, kQueries, false);
+                kQueries, scores, kQueries, false, t.ahead);
   } else {
     multiply<W>(of_scores, {.at = t.keys.k + keys.first * pitch, .row = pitch, .step = 1}, t.queries.q + keys.lane, kQueries,
-                scores, kQueries, false);
+                scores, kQueries, false, t.ahead);
   }
   Vec<W> rescale[kQueries / W];
   for (std::int64_t v = 0; v < keys.lanes / W; ++v) {
@@ -72,9 +72,10 @@ void forward_keys(const ForwardTile& t, const Sight<W>& sight, const KeyTile& ke
     Pair* const p = t.paired.scores + keys.lane;
     pair_down<W>(scores, keys.count, keys.lanes, kQueries, p);
     multiply<W>(of_sums, {.at = t.paired.v_down + keys.first / 2 * pitch, .row = 1, .step = pitch}, p, kQueries, y, kQueries,
-                true);
+                true, t.ahead);
   } else {
-    multiply<W>(of_sums, {.at = t.keys.v + keys.first * pitch, .row = 1, .step = pitch}, scores, kQueries, y, kQueries, true);
+    multiply<W>(of_sums, {.at = t.keys.v + keys.first * pitch, .row = 1, .step = pitch}, scores, kQueries, y, kQueries, true,
+                t.ahead);
   }
 }
 

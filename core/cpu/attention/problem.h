@@ -6,6 +6,7 @@
 #include <cstdint>
 
 #include "core/cpu/bf16_pair.h"
+#include "core/cpu/fetch_ahead.h"
 #include "core/half.h"
 #include "core/ops/attention_math.h"
 #include "core/ops/dropout_math.h"
@@ -85,6 +86,7 @@ struct ForwardTile {
   float* y;  // [width][kQueries]
   float* log_sums;  // [kQueries]
   PairedTile paired;  // k, v_down, q and scores, where the kernels are those of bf16
+  FetchAhead* ahead;  // what the next tile reads
 };
 
 struct BackwardTile {
@@ -102,6 +104,7 @@ struct BackwardTile {
   float* grad_k;  // [keys][pitch], added to
   float* grad_v;
   PairedTile paired;  // all but v_down, where the kernels are those of bf16
+  FetchAhead* ahead;  // what the next tile reads
 };
 
 inline constexpr std::int64_t kFewQueries = 4;  // of a sequence; with eight the tiles are as fast

@@ -1,8 +1,12 @@
 #include "train/data/text/text_dataset.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
+#include <fstream>
 #include <map>
+#include <numeric>
 #include <set>
 
 #include "tests/support/message_of.h"
@@ -17,6 +21,18 @@ namespace {
 
 using Task = TextTask;
 using Windows = TextDataset::Windows;
+
+// Of this process: `room` bytes beyond what it holds. Files that are mapped to be read do not count.
+void limit_memory(std::int64_t room) {
+  std::ifstream status("/proc/self/status");
+  std::string word;
+  while (status >> word && word != "VmData:") {
+  }
+  std::int64_t kib = 0;
+  status >> kib;
+  const rlimit limit{static_cast<rlim_t>(kib * 1024 + room), RLIM_INFINITY};
+  ASSERT_EQ(::setrlimit(RLIMIT_DATA, &limit), 0);
+}
 
 class TextWindows : public TokenizerFiles {
  protected:
@@ -211,6 +227,35 @@ TEST_F(TextWindows, ThreadsChangeNoByteAndAResumedLoaderGoesOn) {
       EXPECT_EQ(numbers(resumed.next(), "tokens"), expected[static_cast<std::size_t>(i)]);
     }
   }
+}
+
+// The process may hold little more than it does, and far less than the text, its tokens and their windows.
+TEST_F(TextWindows, AFileLargerThanTheMemoryIsReadToItsEnd) {
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)  // which hold what is freed, and shadows of it
+  constexpr std::int64_t kRoom = std::int64_t{4} << 30;
+#else
+  constexpr std::int64_t kRoom = std::int64_t{64} << 20;
+#endif
+  constexpr std::int64_t kSize = std::int64_t{96} << 20, kBatch = 64;
+  const std::string path = folder / "large.txt";
+  {
+    std::ofstream file(path);
+    const std::string line = str(std::string(1023, 'x'), '\n');
+    for (std::int64_t i = 0; i < kSize; i += std::ssize(line)) file << line;
+  }
+  const auto read = [&] {
+    limit_memory(kRoom);
+    const TextDataset data(tokens_of({path}, *bytes), bytes, {path}, {"part", 0, kSize},
+                           {.windows = Windows::evaluation, .sequence = 64, .seed = 3});
+    const Batch batch = Batch::empty(data.fields(), kBatch);
+    std::vector<std::int64_t> samples(kBatch);
+    for (std::int64_t first = 0; first + kBatch <= data.size(); first += 16 * kBatch) {
+      std::iota(samples.begin(), samples.end(), first);
+      data.assemble(samples, {}, batch);
+    }
+    return data.size() == kSize / 64;
+  };
+  EXPECT_EXIT(::_exit(read() ? 0 : 1), ::testing::ExitedWithCode(0), "");
 }
 
 TEST_F(TextWindows, TellsWhatItIs) {
