@@ -100,7 +100,10 @@ void store_turned(const TurnedProduct& p, const float* sums, std::int64_t out, s
     for (std::int64_t i = 0; i < columns; i += W) {
       Vec<W> v[W];
 #pragma GCC unroll 16
-      for (int r = 0; r < W; ++r) v[r] = load<W>(sums + (o + r) * kTurned + i);
+      for (int r = 0; r < W; ++r) {
+        v[r] = load<W>(sums + (o + r) * kTurned + i);
+        __builtin_prefetch(p.y + (row + i + W + r) * p.out + out + o, 1);  // of the next rows
+      }
       transpose<W>(v);
 #pragma GCC unroll 16
       for (int r = 0; r < W; ++r) {

@@ -8,11 +8,11 @@
 namespace tessera::cpu::panels {
 
 inline constexpr std::int64_t kPanel = 64;  // columns of a panel: with kTaskRows rows their sums fill the registers
-inline constexpr std::int64_t kDepth = 384;  // the most rows of a block: a panel of it is a tenth of a second-level cache
+inline constexpr std::int64_t kDepth = 768;  // the most rows of a block: a panel of it is a fifth of a second-level cache
 inline constexpr std::int64_t kTaskRows = 6;  // a thread computes a multiple of it
 inline constexpr std::int64_t kTaskOuts = 48;  // the same of turned products: whole vectors, and a multiple of kTaskRows
 inline constexpr std::int64_t kRows = 96;  // of y that one panel is multiplied with before the next
-inline constexpr std::int64_t kTurned = 512;  // columns that turned sums have room for
+inline constexpr std::int64_t kTurned = 256;  // columns that turned sums have room for
 static_assert(kTaskOuts % kTaskRows == 0 && kTaskOuts % 16 == 0 && kRows % kTaskOuts == 0);
 
 // A matrix [k][columns], cut along k into blocks of `depth` rows and each of these into panels: [blocks][panels][depth][kPanel],
