@@ -8,24 +8,28 @@ namespace tessera::cpu {
 
 class FetchAhead {
  public:
-  static constexpr int kMost = 5;  // kinds of rows
+  static constexpr int kMost = 5;  // calls of add()
 
   // `rows` rows of `bytes` bytes, `stride` bytes apart.
   [[gnu::always_inline]] void add(const void* at, std::int64_t stride, std::int64_t bytes, std::int64_t rows) {
     if (rows > 0 && bytes > 0) kinds_[count_++] = {static_cast<const char*>(at), stride, bytes, rows};
   }
 
-  // The next lines of those that are left.
+  // The next line of those that are left; null behind the last one.
+  [[gnu::always_inline]] const char* next() {
+    if (at_ == count_) return nullptr;
+    Rows& rows = kinds_[at_];
+    const char* const line = rows.at + done_;
+    done_ += kLine;
+    if (done_ < rows.bytes) return line;
+    done_ = 0;
+    rows.at += rows.stride;
+    if (--rows.rows == 0) ++at_;
+    return line;
+  }
+
   [[gnu::always_inline]] void fetch(int lines) {
-    for (; lines > 0 && at_ < count_; --lines) {
-      Rows& rows = kinds_[at_];
-      __builtin_prefetch(rows.at + done_, 0, 2);
-      done_ += kLine;
-      if (done_ < rows.bytes) continue;
-      done_ = 0;
-      rows.at += rows.stride;
-      if (--rows.rows == 0) ++at_;
-    }
+    for (const char* line = nullptr; lines > 0 && (line = next()) != nullptr; --lines) __builtin_prefetch(line, 0, 2);
   }
 
  private:

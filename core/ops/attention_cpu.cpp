@@ -74,21 +74,23 @@ class Worker {
     scores_ = take(scratch), log_sums_ = take(kQueries), inner_ = take(kQueries);
   }
 
-  // While the next tile is computed, what the one behind it reads is fetched: its rows of q and of `others`, and a share of the
-  // next head's keys and values. A head's rows lie a whole position apart, too far for the processor to fetch them by itself.
+  // The products of this tile fetch what the next one reads: its rows of q and of `others`, and a share of the next head's keys
+  // and values. A head's rows lie a whole position apart, too far for the processor to fetch them by itself.
   void look_ahead(const Tiles& tiles, std::int64_t unit, std::int64_t turn, std::initializer_list<const Tensor*> others) {
     ahead_ = {};
-    const std::int64_t turns = f_.group() * tiles.count, units = f_.batch * f_.kv_heads, next = unit + 1;
+    const std::int64_t turns = f_.group() * tiles.count, units = f_.batch * f_.kv_heads;
     const bool last = turn + 1 == turns;
-    if (last && next == units) return;
-    const std::int64_t of = last ? next : unit, there = last ? 0 : turn + 1;
-    const std::int64_t head = of % f_.kv_heads * f_.group() + there / tiles.count, first = tiles.first(there % tiles.count);
+    const std::int64_t next_unit = last ? unit + 1 : unit, next_turn = last ? 0 : turn + 1;
+    if (next_unit == units) return;
+    const std::int64_t head = next_unit % f_.kv_heads * f_.group() + next_turn / tiles.count;
+    const std::int64_t first = tiles.first(next_turn % tiles.count);
     const std::int64_t begin = std::max<std::int64_t>(first, 0), end = std::min(first + kQueries, f_.queries);
-    fetch_later(o_.q, of / f_.kv_heads, head, begin, end);
-    for (const Tensor* const x : others) fetch_later(*x, of / f_.kv_heads, head, begin, end);
-    if (next == units) return;
+    fetch_later(o_.q, next_unit / f_.kv_heads, head, begin, end);
+    for (const Tensor* const x : others) fetch_later(*x, next_unit / f_.kv_heads, head, begin, end);
+    const std::int64_t later = unit + 1;  // whose keys and values are shared out among the tiles of this unit
+    if (later == units) return;
     for (const Tensor* const x : {&o_.k, &o_.v}) {
-      fetch_later(*x, next / f_.kv_heads, next % f_.kv_heads, f_.keys * turn / turns, f_.keys * (turn + 1) / turns);
+      fetch_later(*x, later / f_.kv_heads, later % f_.kv_heads, f_.keys * turn / turns, f_.keys * (turn + 1) / turns);
     }
   }
 

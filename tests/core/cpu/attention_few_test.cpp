@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "core/cpu/attention/problem.h"
-#include "core/cpu/isa.h"
 #include "core/rng.h"
 #include "core/tensor.h"
+#include "tests/support/each_isa.h"
 #include "tests/support/relative_error.h"
 
 namespace tessera::cpu::attention {
@@ -89,14 +89,8 @@ Answer in_double(const Operands& o) {
   return answer;
 }
 
-class FewQueriesKernels : public ::testing::TestWithParam<const char*> {
+class FewQueriesKernels : public tessera::testing::EachIsa {
  protected:
-  void SetUp() override {
-    const bool avx512 = GetParam() == std::string("avx512");
-    if (avx512 && choose_isa("") != Isa::avx512) GTEST_SKIP() << "this processor has no AVX-512";
-    used = avx512 ? &kAvx512Kernels : &kAvx2Kernels;
-  }
-
   template <class T>
   void see(const FewQueries<T>& queries, std::int64_t first, std::int64_t end, const FewSums& sums, std::int64_t step) const {
     if constexpr (std::is_same_v<T, float>)
@@ -141,7 +135,7 @@ class FewQueriesKernels : public ::testing::TestWithParam<const char*> {
     }
   }
 
-  const Kernels* used = nullptr;
+  const Kernels* used = one_of(kAvx2Kernels, kAvx512Kernels);
 };
 
 // Widths of one vector to several and rests; keys that leave rests of blocks; groups of heads; keys that some queries do not see.

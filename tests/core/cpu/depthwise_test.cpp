@@ -7,8 +7,8 @@
 #include <algorithm>
 #include <cmath>
 
-#include "core/cpu/isa.h"
 #include "core/rng.h"
+#include "tests/support/each_isa.h"
 #include "tests/support/guarded.h"
 #include "tests/support/relative_error.h"
 
@@ -95,14 +95,9 @@ class Output {
   Guarded guarded_;
 };
 
-class DepthwiseKernels : public ::testing::TestWithParam<const char*> {
+class DepthwiseKernels : public tessera::testing::EachIsa {
  protected:
-  void SetUp() override {
-    const bool widest = GetParam() == std::string("avx512");
-    if (widest && choose_isa("") != Isa::avx512) GTEST_SKIP() << "this processor has no AVX-512";
-    kernels = widest ? &kAvx512Kernels : &kAvx2Kernels;
-  }
-  const Kernels* kernels = nullptr;
+  const Kernels* kernels = one_of(kAvx2Kernels, kAvx512Kernels);
 };
 
 TEST_P(DepthwiseKernels, ForwardWithBiasAndRectifier) {

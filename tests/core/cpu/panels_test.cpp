@@ -5,11 +5,11 @@
 #include <cmath>
 #include <limits>
 
-#include "core/cpu/isa.h"
 #include "core/cpu/panels/product.h"
 #include "core/cpu/parallel.h"
 #include "core/cpu/reference/matmul.h"
 #include "core/rng.h"
+#include "tests/support/each_isa.h"
 #include "tests/support/guarded.h"
 #include "tests/support/relative_error.h"
 
@@ -42,14 +42,9 @@ std::vector<double> expected(const Case& c, const Tensor& a, const Tensor& b, bo
   return y.to_vector<double>();
 }
 
-class PanelKernels : public ::testing::TestWithParam<const char*> {
+class PanelKernels : public tessera::testing::EachIsa {
  protected:
-  void SetUp() override {
-    const bool widest = GetParam() == std::string("avx512");
-    if (widest && choose_isa("") != Isa::avx512) GTEST_SKIP() << "this processor has no AVX-512";
-    kernels = widest ? &kAvx512Kernels : &kAvx2Kernels;
-  }
-  const Kernels* kernels = nullptr;
+  const Kernels* kernels = one_of(kAvx2Kernels, kAvx512Kernels);
 };
 
 // In one thread, whose rows take turns with the panels however many cores there are.

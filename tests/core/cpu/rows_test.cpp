@@ -7,13 +7,13 @@
 #include <bit>
 #include <cmath>
 
-#include "core/cpu/isa.h"
 #include "core/cpu/rows/pieces.h"
 #include "core/ops/gelu_math.h"
 #include "core/ops/rotary_math.h"
 #include "core/ops/swiglu_math.h"
 #include "core/rng.h"
 #include "core/tensor.h"
+#include "tests/support/each_isa.h"
 #include "tests/support/op_checks.h"
 #include "tests/support/relative_error.h"
 
@@ -39,14 +39,8 @@ void for_both(const auto& check) {
   check(bfloat16());
 }
 
-class RowKernels : public ::testing::TestWithParam<const char*> {
+class RowKernels : public tessera::testing::EachIsa {
  protected:
-  void SetUp() override {
-    const bool avx512 = GetParam() == std::string("avx512");
-    if (avx512 && choose_isa("") != Isa::avx512) GTEST_SKIP() << "this processor has no AVX-512";
-    used = avx512 ? &kAvx512Kernels : &kAvx2Kernels;
-  }
-
   // `run` writes n results, of which `want` are the right ones; both ways of storing give the same bytes.
   template <class T = float>
   static void expect_results(std::int64_t n, const std::vector<double>& want, const auto& run) {
@@ -63,7 +57,7 @@ class RowKernels : public ::testing::TestWithParam<const char*> {
     EXPECT_LE(relative_error(wide(cached.slice(0, 0, n)), want), kTolerance + (kShort ? testing::kBf16Rounding : 0)) << n;
   }
 
-  const Kernels* used = nullptr;
+  const Kernels* used = one_of(kAvx2Kernels, kAvx512Kernels);
 };
 
 TEST_P(RowKernels, Gelu) {

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstring>
 
-#include "core/cpu/isa.h"
 #include "core/cpu/machine_memory.h"
 #include "core/cpu/reference/conv2d.h"
 #include "core/cpu/sparse/gradient.h"
@@ -16,6 +15,7 @@
 #include "core/cpu/sparse/strips.h"
 #include "core/support/error.h"
 #include "tests/core/cpu/sparse_problem.h"
+#include "tests/support/each_isa.h"
 #include "tests/support/relative_error.h"
 
 namespace tessera::cpu::sparse {
@@ -42,16 +42,10 @@ const std::vector<Case> kCases{
 
 constexpr double kTolerance = 1e-6;
 
-class SparseKernels : public testing::TestWithParam<const char*> {
+class SparseKernels : public tessera::testing::EachIsa {
  protected:
-  void SetUp() override {
-    const bool wide = GetParam() == std::string("avx512");
-    if (wide && choose_isa("") != Isa::avx512) GTEST_SKIP() << "this processor has no AVX-512";
-    used = wide ? &kAvx512Kernels : &kAvx2Kernels;
-    used_rows = wide ? &rows::kAvx512Kernels : &rows::kAvx2Kernels;
-  }
-  const Kernels* used = nullptr;
-  const rows::Kernels* used_rows = nullptr;
+  const Kernels* used = one_of(kAvx2Kernels, kAvx512Kernels);
+  const rows::Kernels* used_rows = one_of(rows::kAvx2Kernels, rows::kAvx512Kernels);
 };
 
 TEST_P(SparseKernels, ForwardWithBiasAndRectifier) {
@@ -289,7 +283,7 @@ TEST_P(SparseKernels, AnyNumberOfThreadsGivesTheSameBytes) {
   omp_set_num_threads(before);
 }
 
-INSTANTIATE_TEST_SUITE_P(Cpu, SparseKernels, testing::Values("avx2", "avx512"), [](const auto& test) { return test.param; });
+INSTANTIATE_TEST_SUITE_P(Cpu, SparseKernels, ::testing::Values("avx2", "avx512"), [](const auto& test) { return test.param; });
 
 }  // namespace
 }  // namespace tessera::cpu::sparse

@@ -3,9 +3,9 @@
 
 #include <gtest/gtest.h>
 
-#include "core/cpu/isa.h"
 #include "core/rng.h"
 #include "core/support/error.h"
+#include "tests/support/each_isa.h"
 #include "tests/support/relative_error.h"
 
 namespace tessera::cpu::winograd {
@@ -38,14 +38,9 @@ Tensor random(const Shape& shape, std::uint64_t index) {
 // Winograd's transforms lose about a digit against direct sums (Lavin & Gray 2016, section 5.3).
 constexpr double kTolerance = 2e-5;
 
-class WinogradKernels : public testing::TestWithParam<const char*> {
+class WinogradKernels : public tessera::testing::EachIsa {
  protected:
-  void SetUp() override {
-    const bool wide = GetParam() == std::string("avx512");
-    if (wide && choose_isa("") != Isa::avx512) GTEST_SKIP() << "this processor has no AVX-512";
-    kernels = wide ? &kAvx512Kernels : &kAvx2Kernels;
-  }
-  const Kernels* kernels = nullptr;
+  const Kernels* kernels = one_of(kAvx2Kernels, kAvx512Kernels);
 };
 
 TEST_P(WinogradKernels, ForwardWithBiasAndRectifier) {
@@ -131,7 +126,7 @@ TEST_P(WinogradKernels, NaNReachesItsTileAndStaysBehindTheRectifier) {
   EXPECT_FALSE(std::isnan(y.data<float>()[y.numel() - 1]));
 }
 
-INSTANTIATE_TEST_SUITE_P(Cpu, WinogradKernels, testing::Values("avx2", "avx512"),
+INSTANTIATE_TEST_SUITE_P(Cpu, WinogradKernels, ::testing::Values("avx2", "avx512"),
                          [](const auto& entry) { return std::string(entry.param); });
 
 }  // namespace

@@ -42,12 +42,12 @@ TEST_P(MatmulAlgorithm, AgreesWithTheReferenceAndRuns) {
   for (const Case& c : kCases) {
     for (const MatmulOptions options : {MatmulOptions{}, {true, false}, {false, true}, {true, true}}) {
       const bool larger_in_place = !options.transpose_a && (options.transpose_b || c.m >= c.n);
-      if (GetParam() == "panels" && !larger_in_place) continue;
+      const bool offered = GetParam() != "panels" || larger_in_place;
       SCOPED_TRACE(
           str(c.m, 'x', c.n, 'x', c.k, options.transpose_a ? " a transposed" : "", options.transpose_b ? " b transposed" : ""));
       const std::size_t before = cpu::matmul_runs(GetParam());
       const std::vector<double> got = run(c, options, DType::f32);
-      EXPECT_EQ(cpu::matmul_runs(GetParam()), before + 1);
+      EXPECT_EQ(cpu::matmul_runs(GetParam()), before + (offered ? 1 : 0));
       const std::vector<double> want = run(c, options, DType::f64);
       EXPECT_LE(relative_error(got, want), 1e-5);
     }
