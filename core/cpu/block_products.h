@@ -76,7 +76,7 @@ void multiply_block(std::int64_t depth, const Scalars<T>& a, const T* b, std::in
 }
 
 inline constexpr int kRowsAtOnce = 6;  // of sums in registers
-inline constexpr int kLinesAtOnce = 8;  // that are fetched for later during the products of such rows, which take a microsecond
+inline constexpr int kLinesAtOnce = 16;  // that are fetched for later during the products of such rows, which take a microsecond
 
 template <int W, bool kFar, int V, class T>
 void multiply_columns(const Extents& e, const Scalars<T>& a, const T* b, std::int64_t b_pitch, const Start& start, float* c,

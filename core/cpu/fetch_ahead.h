@@ -8,7 +8,7 @@ namespace tessera::cpu {
 
 class FetchAhead {
  public:
-  static constexpr int kMost = 5;  // calls of add()
+  static constexpr int kMost = 8;  // calls of add()
 
   // `rows` rows of `bytes` bytes, `stride` bytes apart.
   [[gnu::always_inline]] void add(const void* at, std::int64_t stride, std::int64_t bytes, std::int64_t rows) {

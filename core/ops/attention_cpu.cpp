@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <span>
 #include <vector>
 
@@ -74,24 +75,38 @@ class Worker {
     scores_ = take(scratch), log_sums_ = take(kQueries), inner_ = take(kQueries);
   }
 
-  // The products of this tile fetch what the next one reads: its rows of q and of `others`, and a share of the next head's keys
-  // and values. A head's rows lie a whole position apart, too far for the processor to fetch them by itself.
-  void look_ahead(const Tiles& tiles, std::int64_t unit, std::int64_t turn, std::initializer_list<const Tensor*> others) {
+  // What a tile's rows are written to, and what is written behind the last tile of a head of keys.
+  struct Written {
+    const Tensor& of_queries;
+    std::array<const Tensor*, 2> of_keys = {};
+  };
+
+  // The products of this tile fetch what is written behind them and what the next tile reads: its rows of q and of `others`, and
+  // a share of the next head's keys and values. A head's rows lie a whole position apart, too far for the processor to fetch them
+  // by itself.
+  void look_ahead(const Tiles& tiles, std::int64_t unit, std::int64_t turn, const Written& written,
+                  std::initializer_list<const Tensor*> others) {
     ahead_ = {};
     const std::int64_t turns = f_.group() * tiles.count, units = f_.batch * f_.kv_heads;
+    const auto fetch_queries = [&](const Tensor& x, std::int64_t of_unit, std::int64_t of_turn) {
+      const std::int64_t first = tiles.first(of_turn % tiles.count);
+      fetch_later(x, of_unit / f_.kv_heads, of_unit % f_.kv_heads * f_.group() + of_turn / tiles.count,
+                  std::max<std::int64_t>(first, 0), std::min(first + kQueries, f_.queries));
+    };
+    const auto fetch_keys = [&](const Tensor& x, std::int64_t of_unit) {  // a share, one for each tile of this unit
+      fetch_later(x, of_unit / f_.kv_heads, of_unit % f_.kv_heads, f_.keys * turn / turns, f_.keys * (turn + 1) / turns);
+    };
+    fetch_queries(written.of_queries, unit, turn);
+    for (const Tensor* const x : written.of_keys) {
+      if (x != nullptr) fetch_keys(*x, unit);
+    }
     const bool last = turn + 1 == turns;
     const std::int64_t next_unit = last ? unit + 1 : unit, next_turn = last ? 0 : turn + 1;
     if (next_unit == units) return;
-    const std::int64_t head = next_unit % f_.kv_heads * f_.group() + next_turn / tiles.count;
-    const std::int64_t first = tiles.first(next_turn % tiles.count);
-    const std::int64_t begin = std::max<std::int64_t>(first, 0), end = std::min(first + kQueries, f_.queries);
-    fetch_later(o_.q, next_unit / f_.kv_heads, head, begin, end);
-    for (const Tensor* const x : others) fetch_later(*x, next_unit / f_.kv_heads, head, begin, end);
-    const std::int64_t later = unit + 1;  // whose keys and values are shared out among the tiles of this unit
-    if (later == units) return;
-    for (const Tensor* const x : {&o_.k, &o_.v}) {
-      fetch_later(*x, later / f_.kv_heads, later % f_.kv_heads, f_.keys * turn / turns, f_.keys * (turn + 1) / turns);
-    }
+    fetch_queries(o_.q, next_unit, next_turn);
+    for (const Tensor* const x : others) fetch_queries(*x, next_unit, next_turn);
+    if (unit + 1 == units) return;
+    for (const Tensor* const x : {&o_.k, &o_.v}) fetch_keys(*x, unit + 1);
   }
 
   // Keys and values of a head, the `unit`-th of all.
@@ -259,7 +274,7 @@ void forward(const AttentionOperands& operands, const AttentionResults& results)
     for (std::int64_t task = begin; task < end; ++task) {
       const std::int64_t head = task / tiles.count % f.heads, batch = task / tiles.count / f.heads;
       worker.hold_keys(batch * f.kv_heads + head / f.group());
-      worker.look_ahead(tiles, task / turns, task % turns, {});
+      worker.look_ahead(tiles, task / turns, task % turns, {results.y}, {});
       worker.forward(batch, head, tiles.first(task % tiles.count), results);
     }
   });
@@ -305,7 +320,7 @@ void backward(const AttentionOperands& operands, const AttentionResults& results
       worker.begin_gradients();
       for (std::int64_t turn = task % parts; turn < turns; turn += parts) {
         const std::int64_t head = unit % f.kv_heads * f.group() + turn / tiles.count;
-        if (parts == 1) worker.look_ahead(tiles, unit, turn, {&grad_y, &results.y});
+        if (parts == 1) worker.look_ahead(tiles, unit, turn, {grads.q, {&grads.k, &grads.v}}, {&grad_y, &results.y});
         worker.backward(unit / f.kv_heads, head, tiles.first(turn % tiles.count), results, grad_y, grads.q);
       }
       if (parts == 1) {
