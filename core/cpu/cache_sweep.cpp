@@ -1,5 +1,7 @@
 #include "core/cpu/cache_sweep.h"
 
+#include <immintrin.h>
+
 #include <algorithm>
 #include <new>
 
@@ -31,6 +33,17 @@ void CacheSweep::operator()() {
     for (std::size_t i = 0; i < count_; i += kLineFloats) sum += other_[i];
     asm volatile("" : : "x"(sum));  // the sum is used, as far as the compiler knows
   }
+}
+
+void flush(std::initializer_list<const Tensor*> tensors) {
+  std::size_t all = 0;
+  for (const Tensor* const x : tensors) all += x->bytes();
+  if (all < kLeastFlushedBytes) return;
+  for (const Tensor* const x : tensors) {
+    const char* const begin = static_cast<const char*>(x->raw());
+    for (std::size_t i = 0; i < x->bytes(); i += kLineFloats * sizeof(float)) _mm_clflush(begin + i);
+  }
+  _mm_mfence();
 }
 
 }  // namespace tessera::cpu

@@ -2,7 +2,10 @@
 #pragma once
 
 #include <cstddef>
+#include <initializer_list>
 #include <memory>
+
+#include "core/tensor.h"
 
 namespace tessera::cpu {
 
@@ -24,5 +27,13 @@ class CacheSweep {
   std::size_t count_ = 0;
   std::unique_ptr<float[]> other_;
 };
+
+// Products of matrices with so many bytes in all, factors and result, are timed from memory: when a network trains, the tensors
+// of other layers lie between two calls.
+inline constexpr std::size_t kLeastFlushedBytes = std::size_t{4} << 20;
+
+// Takes what these tensors hold out of all caches, where they have at least kLeastFlushedBytes together. Unlike a sweep it needs
+// no memory, and misses copies that a kernel has made.
+void flush(std::initializer_list<const Tensor*> tensors);
 
 }  // namespace tessera::cpu

@@ -7,6 +7,7 @@
 #include "core/cpu/panels/product.h"
 #include "core/cpu/parallel.h"
 #include "core/cpu/reference/matmul.h"
+#include "core/cpu/rows/problem.h"
 #include "core/device/constant_weights.h"
 #include "core/device/decisions.h"
 #include "core/ops/linear.h"
@@ -191,17 +192,26 @@ constexpr std::array<Ways, 6> kWays{{{"linear.constant", {"packed", "transposed"
                                      {"linear.backward_weight", {"inner_product", "products", nullptr}},
                                      {"linear.backward_weight bias", {"inner_product", "products", nullptr}}}};
 
+// Of y = x w^T, or their gradients.
+struct Operands {
+  const Tensor &x, &weight, &y;
+};
+
 // Which way to compute in f32 is the fastest, by the clock; without one, and of small products, the first. `run(i)` computes in
 // the i-th.
 template <class Run>
-std::size_t way_of(Choice choice, const Sizes& s, const Run& run) {
+std::size_t way_of(Choice choice, const Operands& p, const Run& run) {
+  const Sizes s = sizes_of(p.x, p.y);
   const double flops = 2.0 * static_cast<double>(s.rows * s.in) * static_cast<double>(s.out);
   if (!decisions_active() || s.dtype != DType::f32 || flops < kLeastFlopsToMeasure) return 0;
   thread_local onednn::PlanCache<std::size_t> known;
   const auto number = static_cast<std::int64_t>(choice);
   return *known.get({number, s.rows, s.in, s.out, static_cast<std::int64_t>(decision_epoch())}, [&] {
     const auto& [op, names] = kWays[static_cast<std::size_t>(number)];
-    const auto seconds = [&](std::size_t i) { return seconds_of(i, [&] { run(i); }); };
+    const auto seconds = [&](std::size_t i) {
+      flush({&p.x, &p.weight, &p.y});
+      return seconds_of(i, [&] { run(i); });
+    };
     const std::string key = str(op, " rows", s.rows, " in", s.in, " out", s.out, " threads", onednn::threads_now());
     std::vector<std::string> candidates;
     for (const char* const name : names) {
@@ -214,7 +224,7 @@ std::size_t way_of(Choice choice, const Sizes& s, const Run& run) {
 // Of a weight that is kept, without anything behind the product: sgemm knows neither bias nor rectifier.
 bool takes_transposed(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, bool relu) {
   if (ConstantWeights::current() == nullptr || bias.defined() || relu) return false;
-  return way_of(Choice::constant, sizes_of(x, y), [&](std::size_t i) {
+  return way_of(Choice::constant, {x, weight, y}, [&](std::size_t i) {
            i == 0 ? forward_in_library(x, weight, bias, y, relu) : forward_transposed(x, weight, y);
          }) == 1;
 }
@@ -228,7 +238,7 @@ void forward_changing(const Tensor& x, const Tensor& weight, const Tensor& bias,
   run(way_of(!relu            ? Choice::forward_bias
              : bias.defined() ? Choice::forward_bias_relu
                               : Choice::forward_relu,
-             sizes_of(x, y), run));
+             {x, weight, y}, run));
 }
 
 // A single row waits for memory, not for multiplications, so that a far smaller product than kLeastFlopsToMeasure is worth a
@@ -291,14 +301,17 @@ RowWay row_way(const Tensor& x, const Tensor& weight, const Tensor& bias, const 
 void backward_weight_by_products(const Tensor& x, const Tensor& grad_y, const Tensor& grad_weight, const Tensor& grad_bias) {
   matmul(batch_of_one(grad_y), batch_of_one(x), batch_of_one(grad_weight), {.transpose_a = true});
   if (!grad_bias.defined()) return;
-  dispatch_real(x.dtype(), "linear",
-                [&]<class T>() { reference::column_sums(grad_y.dim(0), grad_y.dim(1), grad_y.data<T>(), grad_bias.data<T>()); });
+  if (x.dtype() == DType::f32) {
+    rows::column_sums(rows::kernels(), grad_y.dim(0), grad_y.dim(1), grad_y.data<float>(), grad_bias.data<float>());
+  } else {
+    reference::column_sums(grad_y.dim(0), grad_y.dim(1), grad_y.data<double>(), grad_bias.data<double>());
+  }
 }
 
 // In place of the library's gradient of an inner product, which takes the bias along.
 bool takes_products(const Tensor& x, const Tensor& grad_y, const Tensor& grad_weight, const Tensor& grad_bias) {
   const Choice choice = grad_bias.defined() ? Choice::backward_weight_bias : Choice::backward_weight;
-  return way_of(choice, sizes_of(x, grad_y), [&](std::size_t i) {
+  return way_of(choice, {x, grad_weight, grad_y}, [&](std::size_t i) {
            if (i == 1 || !backward_weight_onednn(x, grad_y, grad_weight, grad_bias)) {
              backward_weight_by_products(x, grad_y, grad_weight, grad_bias);
            }

@@ -1,3 +1,4 @@
+#include "core/cpu/cache_sweep.h"
 #include "core/cpu/in_f32.h"
 #include "core/cpu/onednn.h"
 #include "core/cpu/panels/product.h"
@@ -104,7 +105,10 @@ std::shared_ptr<Plan> choose(const MatmulSizes& s, const Tensor& a, const Tensor
   if (!choosing) return std::make_shared<Plan>(std::move(plans.front()));  // the key does not tell batches and dtypes apart
   std::vector<std::string> names;
   for (const Plan& plan : plans) names.push_back(plan.algorithm);
-  const auto seconds = [&](std::size_t i) { return seconds_of(i, [&] { plans[i].run(s, a, b, y, options); }); };
+  const auto seconds = [&](std::size_t i) {
+    flush({&a, &b, &y});
+    return seconds_of(i, [&] { plans[i].run(s, a, b, y, options); });
+  };
   const std::size_t chosen = decide(decision_key(s, options), names, seconds);
   return std::make_shared<Plan>(std::move(plans[chosen]));
 }

@@ -9,7 +9,6 @@
 #include "core/cpu/cache_sweep.h"
 #include "core/cpu/in_f32.h"
 #include "core/cpu/parallel.h"
-#include "core/cpu/reference/matmul.h"
 #include "core/cpu/rows/problem.h"
 #include "core/cpu/sparse/gradient.h"
 #include "core/cpu/sparse/product.h"
@@ -118,7 +117,8 @@ void backward_values(const Conv2dGeometry& g, const Tensor& x, const Tensor& gra
   }
   sparse::gradient(sparse::kernels(), weight.gradient_plan(), {g, Conv2dPass::forward}, x.data<float>(), grad_y.data<float>(),
                    grad_values.data<float>());
-  if (grad_bias.defined()) reference::column_sums(g.n * g.oh * g.ow, g.out, grad_y.data<float>(), grad_bias.data<float>());
+  if (!grad_bias.defined()) return;
+  rows::column_sums(rows::kernels(), g.n * g.oh * g.ow, g.out, grad_y.data<float>(), grad_bias.data<float>());
 }
 
 }  // namespace

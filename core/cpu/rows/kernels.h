@@ -150,6 +150,7 @@ constexpr Kernels kernels_of() {
           .exp_sum = rows::exp_sum<W>,
           .softmax = rows::softmax<W>,
           .cross_entropy_backward = rows::cross_entropy_backward<W>,
+          .add_rows = rows::add_rows<W>,
           .softmax_backward = rows::softmax_backward<W>};
 }
 

@@ -84,6 +84,8 @@ struct Kernels {
   ExpSum<float> (*softmax)(const float* x, std::int64_t n, Stores stores, float* y);
   // grad_x = scale (exp(x - top) / total - target), where the target is `even` and, at the label, `picked` more.
   void (*cross_entropy_backward)(const float* x, std::int64_t n, const CrossEntropyRow& row, Stores stores, float* grad_x);
+  // sums [n] += the sums over `count` rows of n elements, `pitch` apart.
+  void (*add_rows)(const float* x, std::int64_t pitch, std::int64_t count, std::int64_t n, double* sums);
   // grad_x = scale y (g - sum(g y)).
   void (*softmax_backward)(const float* y, const float* g, std::int64_t n, float scale, Stores stores, float* grad_x);
 };
@@ -92,6 +94,10 @@ extern const Kernels kAvx2Kernels;
 extern const Kernels kAvx512Kernels;
 
 const Kernels& kernels();  // of isa()
+
+// totals [columns] = the sums over the rows of x [rows][columns]. The number of threads moves no bit.
+void column_sums(const Kernels& kernels, std::int64_t rows, std::int64_t columns, const float* x, float* totals);
+
 Stores stores_for(std::int64_t bytes);  // of a result of so many bytes: past the caches where the last one holds less than it
 
 }  // namespace tessera::cpu::rows

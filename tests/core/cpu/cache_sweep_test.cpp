@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <vector>
 
 #include "core/cpu/machine_memory.h"
 
@@ -29,6 +30,17 @@ TEST(CacheSweep, TakesMemoryAtItsFirstCallAndWhereItIsWanted) {
   EXPECT_GT(after, before + bytes / 2);  // an allocator may hold pages that it gives again
   sweep();
   EXPECT_LT(resident(), after + 4 * kMiB);
+}
+
+TEST(CacheFlush, LeavesTensorsAsTheyAre) {
+  for (const std::int64_t count : {0L, 17L, 3L << 18}) {  // with the other less than kLeastFlushedBytes, and more
+    const Tensor a = Tensor::full({count}, 3), b = Tensor::full({1 << 19}, 5);
+    const std::size_t before = resident();
+    flush({&a, &b});
+    EXPECT_LT(resident(), before + 4 * kMiB);
+    EXPECT_EQ(a.to_vector<float>(), std::vector<float>(static_cast<std::size_t>(count), 3));
+    EXPECT_EQ(b.to_vector<float>(), std::vector<float>(1 << 19, 5));
+  }
 }
 
 }  // namespace

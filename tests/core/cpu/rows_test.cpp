@@ -3,6 +3,7 @@
 #include "core/cpu/rows/problem.h"
 
 #include <gtest/gtest.h>
+#include <omp.h>
 
 #include <bit>
 #include <cmath>
@@ -14,6 +15,7 @@
 #include "core/rng.h"
 #include "core/tensor.h"
 #include "tests/support/each_isa.h"
+#include "tests/support/guarded.h"
 #include "tests/support/op_checks.h"
 #include "tests/support/relative_error.h"
 
@@ -335,6 +337,28 @@ TEST_P(RowKernels, GradientsOfANormsParameters) {
     of.rms_norm.parameters(x.data<T>(), g.data<T>(), rows, count, n, gamma.data(), nullptr);
     EXPECT_LE(relative_error(gamma, want_gamma), kTolerance);
   });
+}
+
+// Rows eight at a time and what is left, columns that fill vectors and not, more of them than are summed together.
+TEST_P(RowKernels, ColumnSums) {
+  for (const auto& [rows, columns] :
+       {std::pair(1, 1), std::pair(19, 7), std::pair(8, 64), std::pair(3152, 33), std::pair(9, 2500)}) {
+    const testing::Guarded x(random(rows * columns, 1)), totals(Tensor::full({columns}, 42));
+    const std::vector<double> from = wide(x.tensor());
+    std::vector<double> want(columns);
+    for (std::size_t i = 0; i < from.size(); ++i) want[i % columns] += from[i];
+    column_sums(*used, rows, columns, x.tensor().data<float>(), totals.tensor().data<float>());
+    EXPECT_LE(relative_error(wide(totals.tensor()), want), kTolerance) << rows << 'x' << columns;
+    EXPECT_TRUE(x.intact() && totals.margins_intact());
+    for (const int threads : {1, 3}) {
+      const Tensor again = Tensor::empty({columns});
+      const int before = omp_get_max_threads();
+      omp_set_num_threads(threads);
+      column_sums(*used, rows, columns, x.tensor().data<float>(), again.data<float>());
+      omp_set_num_threads(before);
+      EXPECT_EQ(wide(again), wide(totals.tensor())) << threads << " threads";
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Cpu, RowKernels, ::testing::Values("avx2", "avx512"), [](const auto& test) { return test.param; });
