@@ -3,6 +3,7 @@
 #include <immintrin.h>
 
 #include <algorithm>
+#include <cstdint>
 #include <new>
 
 #include "core/cpu/machine_memory.h"
@@ -12,7 +13,9 @@ namespace {
 
 constexpr std::size_t kLeastBytes = std::size_t{16} << 20;  // the system may not know its caches
 constexpr std::size_t kMostBytes = std::size_t{256} << 20;
-constexpr std::size_t kLineFloats = 16;
+constexpr std::size_t kLineBytes = 64;
+
+thread_local std::size_t flushes = 0;
 
 }  // namespace
 
@@ -30,20 +33,24 @@ void CacheSweep::operator()() {
 #pragma omp parallel
   {
     float sum = 0;
-    for (std::size_t i = 0; i < count_; i += kLineFloats) sum += other_[i];
+    for (std::size_t i = 0; i < count_; i += kLineBytes / sizeof(float)) sum += other_[i];
     asm volatile("" : : "x"(sum));  // the sum is used, as far as the compiler knows
   }
 }
 
-void flush(std::initializer_list<const Tensor*> tensors) {
+void flush_caches_of(std::initializer_list<const Tensor*> tensors) {
   std::size_t all = 0;
   for (const Tensor* const x : tensors) all += x->bytes();
   if (all < kLeastFlushedBytes) return;
   for (const Tensor* const x : tensors) {
     const char* const begin = static_cast<const char*>(x->raw());
-    for (std::size_t i = 0; i < x->bytes(); i += kLineFloats * sizeof(float)) _mm_clflush(begin + i);
+    const char* const end = begin + x->bytes();
+    for (const char* at = begin; at < end; at += kLineBytes - reinterpret_cast<std::uintptr_t>(at) % kLineBytes) _mm_clflush(at);
   }
   _mm_mfence();
+  ++flushes;
 }
+
+std::size_t cache_flushes() { return flushes; }
 
 }  // namespace tessera::cpu

@@ -33,7 +33,10 @@ class CacheSweep {
 inline constexpr std::size_t kLeastFlushedBytes = std::size_t{4} << 20;
 
 // Takes what these tensors hold out of all caches, where they have at least kLeastFlushedBytes together. Unlike a sweep it needs
-// no memory, and misses copies that a kernel has made.
-void flush(std::initializer_list<const Tensor*> tensors);
+// no memory, and does not reach copies that a kernel keeps.
+void flush_caches_of(std::initializer_list<const Tensor*> tensors);
+
+// How often flush_caches_of() emptied caches on this thread: shows what was timed from memory.
+std::size_t cache_flushes();
 
 }  // namespace tessera::cpu

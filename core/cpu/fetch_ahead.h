@@ -8,11 +8,11 @@ namespace tessera::cpu {
 
 class FetchAhead {
  public:
-  static constexpr int kMost = 8;  // calls of add()
+  static constexpr int kMost = 8;  // calls of add() that count
 
   // `rows` rows of `bytes` bytes, `stride` bytes apart.
   [[gnu::always_inline]] void add(const void* at, std::int64_t stride, std::int64_t bytes, std::int64_t rows) {
-    if (rows > 0 && bytes > 0) kinds_[count_++] = {static_cast<const char*>(at), stride, bytes, rows};
+    if (rows > 0 && bytes > 0 && count_ < kMost) kinds_[count_++] = {static_cast<const char*>(at), stride, bytes, rows};
   }
 
   // The next line of those that are left; null behind the last one.

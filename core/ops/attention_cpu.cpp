@@ -75,19 +75,21 @@ class Worker {
     scores_ = take(scratch), log_sums_ = take(kQueries), inner_ = take(kQueries);
   }
 
-  // What a tile's rows are written to, and what is written behind the last tile of a head of keys.
+  // Tensors that a tile writes; those of keys are written behind the last tile of a head of keys.
   struct Written {
     const Tensor& of_queries;
     std::array<const Tensor*, 2> of_keys = {};
   };
 
-  // The products of this tile fetch what is written behind them and what the next tile reads: its rows of q and of `others`, and
-  // a share of the next head's keys and values. A head's rows lie a whole position apart, too far for the processor to fetch them
-  // by itself.
+  // The products of this tile fetch what it writes afterwards and what the next tile reads: its rows of q and of `others`, and a
+  // share of the next head's keys and values. A head's rows lie a whole position apart, too far for the processor to fetch them
+  // by itself. What is needed last comes last: where the products end before, it is not fetched.
   void look_ahead(const Tiles& tiles, std::int64_t unit, std::int64_t turn, const Written& written,
                   std::initializer_list<const Tensor*> others) {
     ahead_ = {};
     const std::int64_t turns = f_.group() * tiles.count, units = f_.batch * f_.kv_heads;
+    const bool last = turn + 1 == turns;
+    const std::int64_t next_unit = last ? unit + 1 : unit, next_turn = last ? 0 : turn + 1;
     const auto fetch_queries = [&](const Tensor& x, std::int64_t of_unit, std::int64_t of_turn) {
       const std::int64_t first = tiles.first(of_turn % tiles.count);
       fetch_later(x, of_unit / f_.kv_heads, of_unit % f_.kv_heads * f_.group() + of_turn / tiles.count,
@@ -97,14 +99,13 @@ class Worker {
       fetch_later(x, of_unit / f_.kv_heads, of_unit % f_.kv_heads, f_.keys * turn / turns, f_.keys * (turn + 1) / turns);
     };
     fetch_queries(written.of_queries, unit, turn);
+    if (next_unit != units) {
+      fetch_queries(o_.q, next_unit, next_turn);
+      for (const Tensor* const x : others) fetch_queries(*x, next_unit, next_turn);
+    }
     for (const Tensor* const x : written.of_keys) {
       if (x != nullptr) fetch_keys(*x, unit);
     }
-    const bool last = turn + 1 == turns;
-    const std::int64_t next_unit = last ? unit + 1 : unit, next_turn = last ? 0 : turn + 1;
-    if (next_unit == units) return;
-    fetch_queries(o_.q, next_unit, next_turn);
-    for (const Tensor* const x : others) fetch_queries(*x, next_unit, next_turn);
     if (unit + 1 == units) return;
     for (const Tensor* const x : {&o_.k, &o_.v}) fetch_keys(*x, unit + 1);
   }

@@ -106,7 +106,7 @@ std::shared_ptr<Plan> choose(const MatmulSizes& s, const Tensor& a, const Tensor
   std::vector<std::string> names;
   for (const Plan& plan : plans) names.push_back(plan.algorithm);
   const auto seconds = [&](std::size_t i) {
-    flush({&a, &b, &y});
+    flush_caches_of({&a, &b, &y});
     return seconds_of(i, [&] { plans[i].run(s, a, b, y, options); });
   };
   const std::size_t chosen = decide(decision_key(s, options), names, seconds);

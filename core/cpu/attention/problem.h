@@ -86,7 +86,7 @@ struct ForwardTile {
   float* y;  // [width][kQueries]
   float* log_sums;  // [kQueries]
   PairedTile paired;  // k, v_down, q and scores, where the kernels are those of bf16
-  FetchAhead* ahead;  // what the next tile reads
+  FetchAhead* ahead;  // what this tile writes afterwards, and what the next one reads
 };
 
 struct BackwardTile {
@@ -104,7 +104,7 @@ struct BackwardTile {
   float* grad_k;  // [keys][pitch], added to
   float* grad_v;
   PairedTile paired;  // all but v_down, where the kernels are those of bf16
-  FetchAhead* ahead;  // what the next tile reads
+  FetchAhead* ahead;  // what this tile writes afterwards, and what the next one reads
 };
 
 inline constexpr std::int64_t kFewQueries = 4;  // of a sequence; with eight the tiles are as fast

@@ -1,4 +1,5 @@
-// Matrix product as plain loops with double accumulators: the f64 path, and the fallback of the f32 path.
+// Matrix product as plain loops with double accumulators: the f64 path, and the fallback of the f32 path. Sums of columns: of f64
+// alone.
 #pragma once
 
 #include <algorithm>
@@ -47,22 +48,12 @@ void matmul(const MatmulSizes& sizes, MatrixView<const T> a, MatrixView<const T>
   });
 }
 
-// total [columns] = sum over rows of x [rows, columns], in double and in the order of the rows. Columns side by side, as they
-// lie.
-template <class T>
-void column_sums(std::int64_t rows, std::int64_t columns, const T* x, T* total) {
-  constexpr std::int64_t kTogether = 64;
-  const std::int64_t blocks = (columns + kTogether - 1) / kTogether;
-  parallel_for(blocks, kGrain / (kTogether * std::max<std::int64_t>(rows, 1)) + 1, [&](std::int64_t begin, std::int64_t end) {
-    for (std::int64_t first = begin * kTogether; first < std::min(end * kTogether, columns); first += kTogether) {
-      const std::int64_t width = std::min(kTogether, columns - first);
-      double sums[kTogether]{};
-      for (std::int64_t i = 0; i < rows; ++i) {
-        for (std::int64_t j = 0; j < width; ++j) sums[j] += static_cast<double>(x[i * columns + first + j]);
-      }
-      for (std::int64_t j = 0; j < width; ++j) total[first + j] = static_cast<T>(sums[j]);
-    }
-  });
+// totals [columns] = the sums over the rows of x [rows, columns], in the order of the rows.
+inline void column_sums(std::int64_t rows, std::int64_t columns, const double* x, double* totals) {
+  std::fill_n(totals, columns, 0.0);
+  for (std::int64_t i = 0; i < rows; ++i) {
+    for (std::int64_t j = 0; j < columns; ++j) totals[j] += x[i * columns + j];
+  }
 }
 
 }  // namespace tessera::cpu::reference

@@ -5,6 +5,7 @@
 
 #include "core/cpu/rows/elementwise.h"
 #include "core/cpu/rows/norm.h"
+#include "core/cpu/rows/sums.h"
 
 namespace tessera::cpu::rows {
 namespace {

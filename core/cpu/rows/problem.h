@@ -84,7 +84,7 @@ struct Kernels {
   ExpSum<float> (*softmax)(const float* x, std::int64_t n, Stores stores, float* y);
   // grad_x = scale (exp(x - top) / total - target), where the target is `even` and, at the label, `picked` more.
   void (*cross_entropy_backward)(const float* x, std::int64_t n, const CrossEntropyRow& row, Stores stores, float* grad_x);
-  // sums [n] += the sums over `count` rows of n elements, `pitch` apart.
+  // sums [n] += the sums over `count` rows of n elements, `pitch` apart. Eight rows at a time are added in f32.
   void (*add_rows)(const float* x, std::int64_t pitch, std::int64_t count, std::int64_t n, double* sums);
   // grad_x = scale y (g - sum(g y)).
   void (*softmax_backward)(const float* y, const float* g, std::int64_t n, float scale, Stores stores, float* grad_x);

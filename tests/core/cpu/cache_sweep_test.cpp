@@ -32,15 +32,26 @@ TEST(CacheSweep, TakesMemoryAtItsFirstCallAndWhereItIsWanted) {
   EXPECT_LT(resident(), after + 4 * kMiB);
 }
 
-TEST(CacheFlush, LeavesTensorsAsTheyAre) {
-  for (const std::int64_t count : {0L, 17L, 3L << 18}) {  // with the other less than kLeastFlushedBytes, and more
-    const Tensor a = Tensor::full({count}, 3), b = Tensor::full({1 << 19}, 5);
-    const std::size_t before = resident();
-    flush({&a, &b});
-    EXPECT_LT(resident(), before + 4 * kMiB);
-    EXPECT_EQ(a.to_vector<float>(), std::vector<float>(static_cast<std::size_t>(count), 3));
-    EXPECT_EQ(b.to_vector<float>(), std::vector<float>(1 << 19, 5));
-  }
+// Tensors of no element and of no whole line, beside one that is large enough.
+TEST(CacheFlush, LeavesTensorsAsTheyAreAndTakesNoMemory) {
+  constexpr auto kCount = static_cast<std::int64_t>(kLeastFlushedBytes / sizeof(float));
+  const Tensor empty = Tensor::empty({0}), few = Tensor::full({23}, 3).slice(0, 3, 20), many = Tensor::full({kCount}, 5);
+  const std::size_t before = resident(), flushed = cache_flushes();
+  flush_caches_of({&empty, &few, &many});
+  EXPECT_EQ(cache_flushes(), flushed + 1);
+  EXPECT_LT(resident(), before + 4 * kMiB);
+  EXPECT_EQ(few.to_vector<float>(), std::vector<float>(17, 3));
+  EXPECT_EQ(many.to_vector<float>(), std::vector<float>(kCount, 5));
+}
+
+TEST(CacheFlush, IsForLargeTensorsOnly) {
+  const Tensor half = Tensor::full({static_cast<std::int64_t>(kLeastFlushedBytes / sizeof(float) / 2)}, 5);
+  const Tensor less = half.slice(0, 1, half.numel());
+  const std::size_t flushed = cache_flushes();
+  flush_caches_of({&half, &less});
+  EXPECT_EQ(cache_flushes(), flushed);
+  flush_caches_of({&half, &half});
+  EXPECT_EQ(cache_flushes(), flushed + 1);
 }
 
 }  // namespace

@@ -18,6 +18,15 @@ TEST(FetchAhead, GoesThroughEveryLineOfEveryRowOnce) {
   EXPECT_EQ(lines, (std::vector<std::ptrdiff_t>{0, 64, 128, 300, 364, 428, 1024, 1536}));
 }
 
+TEST(FetchAhead, HoldsNoMoreThanItHasRoomFor) {
+  const char memory[1024] = {};
+  FetchAhead ahead;
+  for (int i = 0; i <= FetchAhead::kMost; ++i) ahead.add(memory + 64 * i, 64, 64, 1);
+  int lines = 0;
+  while (ahead.next() != nullptr) ++lines;
+  EXPECT_EQ(lines, FetchAhead::kMost);
+}
+
 TEST(FetchAhead, FetchesAsManyLinesAsItIsAskedFor) {
   const char memory[1024] = {};
   FetchAhead ahead;

@@ -341,8 +341,8 @@ TEST_P(RowKernels, GradientsOfANormsParameters) {
 
 // Rows eight at a time and what is left, columns that fill vectors and not, more of them than are summed together.
 TEST_P(RowKernels, ColumnSums) {
-  for (const auto& [rows, columns] :
-       {std::pair(1, 1), std::pair(19, 7), std::pair(8, 64), std::pair(3152, 33), std::pair(9, 2500)}) {
+  for (const auto& [rows, columns] : {std::pair(1, 1), std::pair(19, 7), std::pair(8, 64), std::pair(3152, 33),
+                                      std::pair(9, 2500), std::pair(300, 1100), std::pair(0, 5)}) {
     const testing::Guarded x(random(rows * columns, 1)), totals(Tensor::full({columns}, 42));
     const std::vector<double> from = wide(x.tensor());
     std::vector<double> want(columns);

@@ -11,6 +11,7 @@
 #include <limits>
 #include <utility>
 
+#include "core/cpu/cache_sweep.h"
 #include "core/cpu/machine_memory.h"
 #include "core/cpu/panels/product.h"
 #include "core/device/constant_weights.h"
@@ -348,6 +349,19 @@ TEST(Linear, ForwardsInEachWayOnRecord) {
       EXPECT_EQ(replay.taken(), taken);
     }
   }
+}
+
+TEST(Linear, WaysOfLargeLayersAreTimedFromMemory) {
+  const Tensor x = random({1021, 61}, 0), weight = random({1031, 61}, 1), bias = random({1031}, 2),
+               grad_y = random({1021, 1031}, 3);
+  const DecisionScope scope({.measure = true});
+  std::size_t before = cpu::cache_flushes();
+  forward(x, weight, bias, false);
+  EXPECT_GT(cpu::cache_flushes(), before);
+  before = cpu::cache_flushes();
+  const Tensor grad_weight = Tensor::empty(weight.shape()), grad_bias = Tensor::empty(bias.shape());
+  cpu::linear_backward_weight(x, grad_y, grad_weight, grad_bias);
+  EXPECT_GT(cpu::cache_flushes(), before);
 }
 
 // Panels know no rectifier.

@@ -3,6 +3,7 @@
 
 #include <limits>
 
+#include "core/cpu/cache_sweep.h"
 #include "core/device/decisions.h"
 #include "core/ops/matmul.h"
 #include "core/ops/matmul_plan_cpu.h"
@@ -76,6 +77,15 @@ TEST(MatmulDecision, IsRecordedOnceAndReplayedWithoutAClock) {
                               }});
   EXPECT_EQ(run(c, {}, DType::f32), run(c, {}, DType::f32));
   EXPECT_EQ(cpu::matmul_runs(choice), before + 2);
+}
+
+TEST(MatmulDecision, OfALargeProductIsTimedFromMemory) {
+  const DecisionScope scope({.measure = true});
+  const std::size_t before = cpu::cache_flushes();
+  run(kCases[0], {}, DType::f32);
+  EXPECT_EQ(cpu::cache_flushes(), before);
+  run({1021, 1031, 61}, {}, DType::f32);
+  EXPECT_GT(cpu::cache_flushes(), before);
 }
 
 TEST(MatmulDecision, IsNotAskedForBatchesAndSmallProducts) {
