@@ -30,9 +30,21 @@ template <int W>
   return load<W>(reinterpret_cast<const float*>(from));
 }
 
+// Fused by name, so that a build without optimisation rounds once too.
 template <int W>
 [[gnu::always_inline]] inline void add_product(Vec<W>& sum, float factor, const Vec<W>& x) {
-  sum += factor * x;
+#ifdef __AVX512F__
+  if constexpr (W == 16) {
+    const __m512 added =
+        _mm512_fmadd_ps(_mm512_set1_ps(factor), reinterpret_cast<const __m512&>(x), reinterpret_cast<const __m512&>(sum));
+    sum = reinterpret_cast<const Vec<W>&>(added);
+  }
+#endif
+  if constexpr (W == 8) {
+    const __m256 added =
+        _mm256_fmadd_ps(_mm256_set1_ps(factor), reinterpret_cast<const __m256&>(x), reinterpret_cast<const __m256&>(sum));
+    sum = reinterpret_cast<const Vec<W>&>(added);
+  }
 }
 // The two products of a lane are added one after the other, without rounding between; denormal numbers count as 0.
 template <int W>
