@@ -9,6 +9,7 @@
 #include "compress/pass_runner.h"
 #include "core/config/read.h"
 #include "core/device/transfer_stats.h"
+#include "core/ops/cross_entropy.h"
 #include "layers/models/model.h"
 #include "tests/support/gpu.h"
 #include "tests/train/run/device_steps.h"
@@ -63,7 +64,7 @@ Batch batch_of(const TransformerCase& c, std::int64_t step, Device device) {
   for (std::int64_t i = 0; i < kSamples * kTokens; ++i) {
     batch.at("tokens").data<std::int64_t>()[i] = (7 * i + 3 * step + i * i) % kVocabulary;
     const bool asked = c.task != std::string_view("masked-token") || i % 4 == 1;
-    batch.at("targets").data<std::int64_t>()[i] = asked ? (5 * i + step) % kVocabulary : -1;
+    batch.at("targets").data<std::int64_t>()[i] = asked ? (5 * i + step) % kVocabulary : CrossEntropyOptions().ignore_index;
   }
   return batch.to(device);
 }
