@@ -66,6 +66,13 @@ inline std::set<std::string> threads_of_process() {
   for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) threads.insert(thread.path().filename());
   return threads;
 }
+// The threads that have started since `before`. A thread that was ending then is listed for a moment after it is joined, so
+// numbers of threads are not compared.
+inline std::set<std::string> threads_since(const std::set<std::string>& before) {
+  std::set<std::string> threads = threads_of_process();
+  for (const std::string& thread : before) threads.erase(thread);
+  return threads;
+}
 
 // Loaded, and released at the end.
 class Loaded {
