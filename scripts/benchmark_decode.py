@@ -37,8 +37,8 @@ def compressed_case(line):
 def compressed_table(lines, program):
     rows = [[compressed_case(line), milliseconds(line["rival"]["ms"]), milliseconds(line["factored"]["ms"]), spread(line["ratio"]),
              verdict(line)] for line in lines]
-    text = ("A network with compressed MLPs against ours dense; training is a whole step with its optimiser. " +
-            conditions(lines, program))
+    phases = {"training": "a whole step with its optimiser", "decoding": "one new token"}
+    text = (f"A network with compressed MLPs against ours dense, {phases[lines[-1]['phase']]}. " + conditions(lines, program))
     return Table(f"compressed networks, {lines[-1]['phase']}", lines, paragraph(text) +
                  table(["network", "dense ms", "compressed ms", "dense / compressed", "target"], rows) +
                  beside_alone(lines, compressed_case))
