@@ -306,11 +306,12 @@ def least_rows(root):
         if lines:
             line = min(lines, key=lambda line: counted(line["ratio"]))
             what, rival, ours, theirs = describe(line)
-            rows.append([what, rival, milliseconds(ours), milliseconds(theirs), spread(line["ratio"]), str(len(lines))])
+            rows.append([what, rival, milliseconds(ours), milliseconds(theirs), spread(line["ratio"]), str(len(lines)),
+                         line["commit"]])
             shown.append(line)
     if not rows:
         return []
-    head = ["f32", "rival", "tessera ms", "rival ms", "rival / tessera", "least of"]
+    head = ["f32", "rival", "tessera ms", "rival ms", "rival / tessera", "least of", "commit"]
     both = " Behind a semicolon stands the ratio of the medians." if any("of_medians" in line["ratio"] for line in shown) else ""
     return table(head, rows) + paragraph(where(shown) + both)
 
