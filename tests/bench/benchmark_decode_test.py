@@ -43,9 +43,9 @@ class DecodeTables(TablesCase):
         self.results("decode_bench", decode(1.5), decode(0.75, precision="bf16"), mlps("decoding", 1.25))
         self.results("train_bench", mlps("training", 1.75))
         self.assertEqual(self.readme_rows()[:3], [
-            "| gpt2, MLPs in tile of 64, training, 256 tokens, batch 1 | tessera, dense | 10 | 15 | 1.75 (1.65-1.85) | 1 |",
-            "| a token, gpt2, f32, 256 tokens in the cache, batch 1 | PyTorch 2.15, eager | 14 | 16 | 1.50 (1.40-1.60) | 1 |",
-            "| gpt2, MLPs in tile of 64, decoding, 256 tokens, batch 1 | tessera, dense | 10 | 15 | 1.25 (1.15-1.35) | 1 |"])
+            "| gpt2, MLPs in tile of 64, training, 256 tokens, batch 1 | tessera, dense | 10 | 15 | 1.75 (1.65-1.85) | 1 | abc1234 |",
+            "| a token, gpt2, f32, 256 tokens in the cache, batch 1 | PyTorch 2.15, eager | 14 | 16 | 1.50 (1.40-1.60) | 1 | abc1234 |",
+            "| gpt2, MLPs in tile of 64, decoding, 256 tokens, batch 1 | tessera, dense | 10 | 15 | 1.25 (1.15-1.35) | 1 | abc1234 |"])
 
     def test_a_training_step_has_columns_for_what_was_measured_beside_it(self):
         self.results("train_bench", train(1.75, model="gpt", shape="256 tokens", optimizer="AdamW", target=1.6, peak_share=0.631,

@@ -21,11 +21,11 @@ class Tables(TablesCase):
                      dense("conv2d", "8x3 -> 4", "backward_weight", 0.97))
         self.results("factored_bench", factored("forward", 5.5), factored("training", 4.6))
         self.assertEqual(self.readme_rows(), [
-            "| training step, ResNet-20, 32x32x3, batch 128 | PyTorch 1.13, eager | 170 | 221 | 1.25 (1.15-1.35) | 4 |",
-            "| training step, ResNet-18, 32x32x3, batch 128 | PyTorch 2.15, compiled | 170 | 221 | 2.00 (1.90-2.10) | 1 |",
-            "| inference, resnet20, 32x32x3, batch 32 | PyTorch 1.13, optimized | 0.604 | 1.5 | 1.75 (1.65-1.85) | 2 |",
-            "| convolution 8x3 -> 4, grad weight | oneDNN, sgemm | 1.23 | 1.2 | 0.97 (0.87-1.07) | 2 |",
-            "| tucker2, ranks out 64 in 32, of 8x14x14x256 -> 256, 3x3, training | oneDNN: Winograd | 1 | 5 | 4.60 (4.50-4.70) | 2 |",
+            "| training step, ResNet-20, 32x32x3, batch 128 | PyTorch 1.13, eager | 170 | 221 | 1.25 (1.15-1.35) | 4 | abc1234 |",
+            "| training step, ResNet-18, 32x32x3, batch 128 | PyTorch 2.15, compiled | 170 | 221 | 2.00 (1.90-2.10) | 1 | abc1234 |",
+            "| inference, resnet20, 32x32x3, batch 32 | PyTorch 1.13, optimized | 0.604 | 1.5 | 1.75 (1.65-1.85) | 2 | abc1234 |",
+            "| convolution 8x3 -> 4, grad weight | oneDNN, sgemm | 1.23 | 1.2 | 0.97 (0.87-1.07) | 2 | abc1234 |",
+            "| tucker2, ranks out 64 in 32, of 8x14x14x256 -> 256, 3x3, training | oneDNN: Winograd | 1 | 5 | 4.60 (4.50-4.70) | 2 | abc1234 |",
             "", "Measured at abc1234, 2026-01-02: Some CPU, 2 threads."])
 
     def test_the_readme_tells_all_commits_days_and_machines_of_its_rows(self):
@@ -258,7 +258,7 @@ class Tables(TablesCase):
         self.assertIn("| 1.10 (1.00-1.20) | 1.2: missed |", text)
         self.assertIn("against TensorLy-Torch 0.5.0's", self.prose())
         readme = (self.root / "README.md").read_text()
-        self.assertIn("| TensorLy-Torch, factorized-compiled | 1.5 | 3 | 1.10 (1.00-1.20) | 2 |", readme)
+        self.assertIn("| TensorLy-Torch, factorized-compiled | 1.5 | 3 | 1.10 (1.00-1.20) | 2 | abc1234 |", readme)
 
     def test_a_run_without_libraries_keeps_their_last_table(self):
         self.results("factored_bench", library("forward", 2.0, date="2026-01-01T00:00:00Z"), factored("forward", 5.5))
