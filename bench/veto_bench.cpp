@@ -189,8 +189,11 @@ struct Verdicts {
 
   std::int64_t processes() const { return std::ssize(ratios); }
   bool counts() const { return std::abs(quantile(ratios, 0.5) - kFasterRatio) > kUndecided; }
-  bool agree() const {
-    const std::int64_t most = std::max(faster, processes() - faster);
+  bool agree() const { return is_one_verdict(faster) && (!kept || is_one_verdict(*kept)); }
+
+ private:
+  bool is_one_verdict(std::int64_t yes) const {
+    const std::int64_t most = std::max(yes, processes() - yes);
     return static_cast<double>(most) >= kLeastAgreeing * static_cast<double>(processes());
   }
 };
@@ -206,8 +209,9 @@ class Agreement {
     const bool counts = verdicts.counts();
     decided_ += counts ? 1 : 0;
     agreed_ += counts && verdicts.agree() ? 1 : 0;
-    fmt::print("{}: faster in {} of {} processes; told ratio {:.3f} ({:.3f}-{:.3f}){}\n", layer, verdicts.faster,
-               verdicts.processes(), ratio.median, ratio.p10, ratio.p90, counts ? "" : "; too close to 1.02 to be counted");
+    fmt::print("{}: faster in {} of {} processes{}; told ratio {:.3f} ({:.3f}-{:.3f}){}\n", layer, verdicts.faster,
+               verdicts.processes(), verdicts.kept ? fmt::format(", kept in {}", *verdicts.kept) : "", ratio.median, ratio.p10,
+               ratio.p90, counts ? "" : "; too close to 1.02 to be counted");
     Value row = Value::map();
     row.set("part", part_);
     row.set("layer", layer);

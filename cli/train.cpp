@@ -41,6 +41,7 @@ int train_one(const TrainArguments& arguments, const std::vector<std::string>& o
   const Experiment experiment = load_experiment(arguments.config, overrides);
   if (!arguments.decisions.empty()) options.decisions = read_decisions(real_vfs(), arguments.decisions);
   RunInputs inputs = check_experiment(experiment, &options.decisions);
+  install_stop_signals();  // until here there is nothing to save: a signal ends the process at once
   const std::string text = real_vfs().read_file(arguments.config);
   return finish(new_run(real_vfs(), experiment, std::move(inputs), text, runs_folder(arguments.runs), options));
 }
@@ -59,11 +60,13 @@ void print_missing(const TrainArguments& arguments, std::span<const std::string>
 }
 
 int train(const TrainArguments& arguments) {
-  install_stop_signals();
   TESSERA_CHECK(arguments.seeds.empty() || ranks().size() == 1, ConfigError,
                 "--seeds: several processes train one seed; start a command for each");
   const StopRequest stop = stop_after(arguments.time_limit);  // one limit for the command, however many seeds it runs
-  if (ranks().rank() > 0) return follow(stop);
+  if (ranks().rank() > 0) {
+    install_stop_signals();
+    return follow(stop);
+  }
   if (arguments.seeds.empty()) return train_one(arguments, arguments.overrides, stop);
   const std::vector<std::string> seeds = parse_seeds(arguments.seeds);
   for (std::size_t i = 0; i < seeds.size(); ++i) {

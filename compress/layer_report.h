@@ -52,7 +52,7 @@ struct PassReport {
   std::int64_t recalibrated = 0;  // training batches that batch norms were measured anew on; 0: they were not
   std::optional<LatencyOutcome> latency = {};  // where ranks were chosen by it
   std::string timed_at = {};  // "batch 32, inference, 2 threads"; empty where it was not timed
-  std::vector<PhaseSpeed> other_phases = {};  // of a network that decodes, told beside the phase that decides
+  std::vector<PhaseSpeed> other_phases = {};  // of a transformer, told beside the phase that decides
   void fields(Fields& f);
 };
 

@@ -18,20 +18,27 @@ bool answers_each(const Module& network, std::int64_t positions) {
 
 }  // namespace
 
-std::string why_not_decode(Module& network) {
-  if (network.input_limit() == 0) return "the network reads no tokens";
-  bool attends = false;
-  std::string reason;
+bool has_attention(Module& network) {
+  bool has = false;
+  for_each_module(network, [&](const Module& module) { has = has || dynamic_cast<const SelfAttention*>(&module) != nullptr; });
+  return has;
+}
+
+std::string attention_that_looks_ahead(Module& network) {
+  std::string path;
   for_each_module(network, [&](const Module& module) {
     const auto* const attention = dynamic_cast<const SelfAttention*>(&module);
-    if (attention == nullptr) return;
-    attends = true;
-    if (attention->options().causal || !reason.empty()) return;
-    reason = str("'", module.path(), "' is not causal, so that each position changes with those behind it");
+    if (attention != nullptr && !attention->options().causal && path.empty()) path = module.path();
   });
-  if (!attends) return "the network has no attention";
-  if (reason.empty() && !answers_each(network, 1)) return "the network gives no answer for each position";
-  return reason;
+  return path;
+}
+
+std::string why_not_decode(Module& network) {
+  if (network.input_limit() == 0) return "the network reads no tokens";
+  if (!has_attention(network)) return "the network has no attention";
+  const std::string ahead = attention_that_looks_ahead(network);
+  if (!ahead.empty()) return str("'", ahead, "' is not causal, so that each position changes with those behind it");
+  return answers_each(network, 1) ? "" : "the network gives no answer for each position";
 }
 
 void require_decoding(Module& network, const std::string& who) {

@@ -93,17 +93,51 @@ Sampling Sampling::told_in(std::int64_t rounds) {
   return {.rounds = usual.rounds, .batches = batches, .told = 0};
 }
 
+namespace {
+
+MedianInterval deciding_ratio(const PairedTimes& times) {
+  const Sampling& sampling = times.sampling;
+  return ratio_interval(ratios_of(times, 0, sampling.told > 0 ? sampling.deciding() : sampling.batches));
+}
+
+}  // namespace
+
+bool is_undecided(const PairedTimes& times) {
+  if (times.sampling.told == 0) return false;
+  const MedianInterval ratio = deciding_ratio(times);
+  return ratio.low <= kFasterRatio && ratio.high > kFasterRatio;
+}
+
+PairedTimes joined(const PairedTimes& first, const PairedTimes& second) {
+  PairedTimes both{
+      .dense = {}, .compressed = {}, .sampling = first.sampling, .replayed = first.replayed, .disturbance = first.disturbance};
+  both.disturbance += second.disturbance;
+  both.sampling.batches += second.sampling.batches;
+  both.sampling.told += second.sampling.told;
+  const auto append = [&](std::vector<double> PairedTimes::*side, const PairedTimes& from, bool told) {
+    const std::vector<double>& all = from.*side;
+    const auto split = all.begin() + from.sampling.deciding() * from.sampling.rounds;
+    (both.*side).insert((both.*side).end(), told ? split : all.begin(), told ? all.end() : split);
+  };
+  for (const auto side : {&PairedTimes::dense, &PairedTimes::compressed}) {
+    for (const bool told : {false, true}) {
+      append(side, first, told);
+      append(side, second, told);
+    }
+  }
+  return both;
+}
+
 Speed speed_of(const PairedTimes& times) {
   const Sampling& sampling = times.sampling;
-  const std::int64_t first_told = sampling.told > 0 ? sampling.batches - sampling.told : 0;
-  const std::int64_t deciding = first_told > 0 ? first_told : sampling.batches;
+  const std::int64_t first_told = sampling.told > 0 ? sampling.deciding() : 0;
   const auto median_told = [&](const std::vector<double>& ms) {
     return quantile({ms.begin() + first_told * sampling.rounds, ms.end()}, 0.5);
   };
   return {.dense_ms = median_told(times.dense),
           .compressed_ms = median_told(times.compressed),
           .ratio = ratio_interval(ratios_of(times, first_told, sampling.batches)),
-          .faster = ratio_interval(ratios_of(times, 0, deciding)).low > kFasterRatio};
+          .faster = deciding_ratio(times).low > kFasterRatio};
 }
 
 bool layers_from_memory(Module& network, const TimingOptions& options) {

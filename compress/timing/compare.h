@@ -34,6 +34,7 @@ struct Sampling {
   // As many rounds at least, of which all are told. Below 24 they are one batch.
   static Sampling told_in(std::int64_t rounds);
   std::int64_t all_rounds() const { return rounds * batches; }
+  std::int64_t deciding() const { return batches - told; }
 };
 
 // Milliseconds of each round's run.
@@ -54,6 +55,12 @@ struct DenseTimes {
 // median ratio is above kFasterRatio. The times and the ratio are of the batches that are told, its interval over these. Of one
 // batch all of this is over its rounds.
 Speed speed_of(const PairedTimes& times);
+
+// Whether the interval of the batches that decide holds kFasterRatio: more batches may tell on which side of it the ratio lies.
+// False where all batches are told.
+bool is_undecided(const PairedTimes& times);
+// Both of the same sampling: the batches that decide of both, then those that are told of both.
+PairedTimes joined(const PairedTimes& first, const PairedTimes& second);
 
 struct TimingOptions {
   Phase phase = Phase::inference;

@@ -23,6 +23,10 @@ constexpr const char* kNetwork = "the network";  // what before_timing() is told
 constexpr std::int64_t kRankRounds = 7;
 constexpr std::int64_t kRoundsOfNetwork = 15;  // also where a phase's speed is only told
 
+// Timings of which the batches are put together where fewer do not tell whether a ratio is above kFasterRatio. A ratio of 1 lies
+// so far below that more looks hardly ever take it for faster.
+constexpr int kMostLooks = 3;
+
 // An entry that cannot be read is as good as none.
 std::optional<Speed> kept_speed(const AnswerCache& cache) {
   try {
@@ -160,7 +164,8 @@ Veto::Timing Veto::network_timing(std::unique_ptr<Module>& root, std::span<Repla
 
 Speed Veto::timed(const std::string& what, const std::function<PairedTimes()>& time) const {
   if (options_.before_timing) options_.before_timing(what);
-  const PairedTimes times = time();
+  PairedTimes times = time();
+  for (int look = 1; look < kMostLooks && is_undecided(times); ++look) times = joined(times, time());
   disturbed_ = times.disturbance.much();
   if (disturbed_ && !std::exchange(warned_, true)) warn_of(times.disturbance, what);
   if (options_.after_timing) options_.after_timing();
@@ -276,8 +281,10 @@ NetworkVerdict Veto::settle(std::unique_ptr<Module>& root, std::vector<Replaced>
 std::vector<PhaseSpeed> Veto::other_speeds(std::unique_ptr<Module>& root, std::span<Replaced> replaced,
                                            const Shape& input) const {
   std::vector<PhaseSpeed> speeds;
-  if (replaced.empty() || !why_not_decode(*root).empty()) return speeds;
+  if (replaced.empty() || !has_attention(*root)) return speeds;
+  const bool decodes = why_not_decode(*root).empty();
   for (const TimedBatch& at : options_.other_phases) {
+    if (at.phase == Phase::decode && !decodes) continue;
     const std::string what = str(kNetwork, " in ", name_of(at.phase));
     const Timing timing = network_timing(root, replaced, input, at);
     try {

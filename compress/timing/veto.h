@@ -85,8 +85,9 @@ struct NetworkVerdict {
   std::string reason = {};  // of each of those
 };
 
-// Faster means what speed_of() says. settle() looks at the network anew after each layer that went back, and each look may err:
-// of a network that is never faster, at most one look in ninety takes it for faster: with at most one of ten batches below 1.02.
+// Faster means what speed_of() says of one timing, or, while that is undecided, of two or three of them together. A layer or
+// network whose ratio is 1.02 is taken for faster in at most one comparison of nineteen: at most 1, 5 and 9 of 10, 20 and 30
+// batches are then below it. A smaller ratio errs less often. settle() compares the network anew after each layer that went back.
 class Veto {
  public:
   explicit Veto(const VetoOptions& options) : options_(options) {}

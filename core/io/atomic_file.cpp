@@ -2,8 +2,8 @@
 
 #include <unistd.h>
 
-#include <atomic>
 #include <chrono>
+#include <random>
 #include <system_error>
 
 #include "core/support/error.h"
@@ -34,17 +34,19 @@ fs::path written_file(const fs::path& path) {
 }
 
 void write_atomically(Vfs& vfs, const fs::path& path, const std::function<void(WritableFile&)>& write) {
-  static std::atomic<unsigned> counter{0};
   const fs::path file_path = written_file(path);
   const fs::path parent = folder_of(file_path);
-  const fs::path temporary = parent / str(temporary_prefix(file_path), ::getpid(), "-", counter++);
+  // Processes of several machines, or of containers, may have the same number. Random bits tell their files apart.
+  std::random_device random;
+  const fs::path temporary = parent / str(temporary_prefix(file_path), ::getpid(), "-", random(), random());
+  std::unique_ptr<WritableFile> file = vfs.create(temporary);  // one that is not made is not removed: it is another process's
   try {
-    const std::unique_ptr<WritableFile> file = vfs.create(temporary);
     write(*file);
     file->sync();
     file->close();
     vfs.replace(temporary, file_path);
   } catch (...) {
+    file.reset();
     try {
       vfs.remove(temporary);
     } catch (const IoError&) {  // the first failure is the one to report
@@ -54,18 +56,29 @@ void write_atomically(Vfs& vfs, const fs::path& path, const std::function<void(W
   vfs.sync_directory(parent);
 }
 
-void remove_unfinished(const fs::path& path) {
+namespace {
+
+void remove_old(const fs::path& folder, const std::function<bool(const std::string& name)>& is_temporary) {
   const auto latest = fs::file_time_type::clock::now() - std::chrono::days(1);
-  const fs::path file = written_file(path);
-  const fs::path folder = folder_of(file);
-  const std::string prefix = temporary_prefix(file);
   for (const DirectoryEntry& entry : real_vfs().list(folder)) {
-    if (!entry.name.starts_with(prefix)) continue;
+    if (!is_temporary(entry.name)) continue;
     const fs::path leftover = folder / entry.name;
     std::error_code ignored;  // another process may have been faster
     const auto written = fs::last_write_time(leftover, ignored);
     if (!ignored && written < latest) fs::remove(leftover, ignored);
   }
+}
+
+}  // namespace
+
+void remove_unfinished(const fs::path& path) {
+  const fs::path file = written_file(path);
+  remove_old(folder_of(file), [&](const std::string& name) { return name.starts_with(temporary_prefix(file)); });
+}
+
+void remove_all_unfinished(const fs::path& folder, std::string_view extension) {
+  const std::string middle = str(extension, ".tmp-");
+  remove_old(folder, [&](const std::string& name) { return name.starts_with('.') && name.find(middle) != std::string::npos; });
 }
 
 }  // namespace tessera

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <functional>
+#include <string_view>
 
 #include "core/io/vfs.h"
 
@@ -13,12 +14,14 @@ namespace tessera {
 std::filesystem::path written_file(const std::filesystem::path& path);
 
 // Creates or replaces a file, which `write` writes in parts, so that a reader sees the old bytes or the new ones, also after a
-// power cut: temporary file .<name>.tmp-<process>-<number> beside it, fsync, rename, fsync of the directory. The temporary file
+// power cut: temporary file .<name>.tmp-<process>-<random> beside it, fsync, rename, fsync of the directory. The temporary file
 // is removed when a step fails, `write` among them. A symbolic link stays one: written_file() of it is written.
 void write_atomically(Vfs& vfs, const std::filesystem::path& path, const std::function<void(WritableFile&)>& write);
 
 // Removes the temporary files of `path` that killed processes left: those which nobody has written to for a day. A younger one
 // may be another machine's, whose processes cannot be seen. Throws IoError where the folder cannot be read.
 void remove_unfinished(const std::filesystem::path& path);
+// The same of all files in a folder whose names end in `extension`, such as ".tokens".
+void remove_all_unfinished(const std::filesystem::path& folder, std::string_view extension);
 
 }  // namespace tessera

@@ -1,7 +1,10 @@
 // Text from a file to metrics: checked, trained on, killed and resumed, evaluated.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cmath>
+#include <csignal>
+#include <fstream>
 
 #include "core/autograd/var.h"
 #include "core/config/value.h"
@@ -51,6 +54,23 @@ TEST_F(Text, DataCheckCountsBytesTokensAndWindows) {
   expect_outcome(run({"data", "check", folder_ / "gpt.yaml"}), 1, "not clean");
   write_bytes(folder_ / "b.txt", "");
   expect_outcome(run({"data", "check", folder_ / "gpt.yaml"}), 2, "b.txt: is empty; needs text");
+}
+
+TEST_F(Text, BertNeedsMaskedTokens) {
+  const Outcome refused = run({"validate", folder_ / "gpt.yaml", "model.name=bert"});
+  expect_outcome(refused, 2, "model: 'blocks.0.attn.heads' is not causal");
+}
+
+// Nothing is saved before the first step, so nothing is lost.
+TEST_F(Text, ASignalEndsTheReadingOfFilesAtOnce) {
+  const std::string pipe = folder_ / "pipe.txt";
+  ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
+  RunningProgram program({"train", folder_ / "gpt.yaml", "--runs", folder_ / "runs", "data.files=[" + pipe + "]"},
+                         {"TESSERA_CACHE=" + folder_ / "cache"});
+  std::ofstream writer(pipe);  // opens when the program reads it
+  program.send(SIGTERM);
+  EXPECT_EQ(program.finish().exit_code, 128 + SIGTERM);
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "runs"));
 }
 
 TEST_F(Text, AGptLearnsAndEvalTellsHowWell) {

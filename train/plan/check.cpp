@@ -59,6 +59,7 @@ class Checker {
       model_ = &initial_.model;
       const Shape output = initial_.model->output_shape(input_);
       task_of(config_.data).check_output(output, *data_->train.dataset);
+      task_of(config_.data).check_network(*initial_.model);
       check_inputs(*initial_.model, *data_->train.dataset);
     });
   }

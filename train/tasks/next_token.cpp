@@ -6,6 +6,7 @@
 #include <numeric>
 #include <utility>
 
+#include "layers/decoding.h"
 #include "train/config/utf8.h"
 #include "train/data/text/new_text.h"
 #include "train/data/text/text_config.h"
@@ -98,6 +99,12 @@ std::span<const Metric> NextToken::metrics() const {
       Metric{.key = "bits_per_byte", .column = "bits_per_byte", .heading = "bits/byte", .more_is_better = false},
       Metric{.key = "perplexity", .column = "perplexity", .heading = "perplexity", .more_is_better = false, .pictured = true}};
   return metrics;
+}
+
+void NextToken::check_network(Module& network) const {
+  const std::string path = attention_that_looks_ahead(network);
+  TESSERA_CHECK(path.empty(), ConfigError, "'", path, "' is not causal, so a position sees the next token, which task ", kName,
+                " asks for; needs causal attention, as gpt has it, or data.task: ", name_of(TextTask::masked_token));
 }
 
 std::unique_ptr<SummedScore> NextToken::score() const { return std::make_unique<TokenScore<NextTokenCounts>>(); }

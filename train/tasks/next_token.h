@@ -14,6 +14,7 @@ class NextToken final : public TokenTask {
 
   std::string_view name() const override { return kName; }
   std::span<const Metric> metrics() const override;
+  void check_network(Module& network) const override;  // no position may see those behind it
   std::unique_ptr<SummedScore> score() const override;
   std::unique_ptr<TaskDetails> details(const Subset& split, const DetailOptions& options) const override;
   // Of texts: which token follows each. Of a longer text than those of the training the end is read.

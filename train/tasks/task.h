@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "core/autograd/var.h"
+#include "core/nn/module.h"
 #include "core/support/error.h"
 #include "train/data/dataset.h"
 #include "train/tasks/loss_config.h"
@@ -84,6 +85,8 @@ class Task {
   }
   // `output`: the shape of the network's answer to one sample. Throws ConfigError where it does not fit the data.
   virtual void check_output(const Shape& output, const Dataset& data) const = 0;
+  // Throws ConfigError where the network would read what the task asks for.
+  virtual void check_network(Module&) const {}
   virtual std::unique_ptr<SummedScore> score() const = 0;
   // Its add() must get the batches of the split in the split's order.
   virtual std::unique_ptr<TaskDetails> details(const Subset& split, const DetailOptions& options) const = 0;

@@ -52,6 +52,37 @@ TEST(SpeedOf, WhatIsToldIsOfRoundsThatDidNotDecide) {
   EXPECT_FALSE(speed_of(in_batches(ratios)).faster);
 }
 
+TEST(Undecided, WhereTheIntervalHoldsTheLeastRatioThatCounts) {
+  std::vector<double> ratios(16, 1.05);
+  EXPECT_FALSE(is_undecided(in_batches(ratios)));
+  ratios[3] = ratios[8] = 0.9;
+  EXPECT_TRUE(is_undecided(in_batches(ratios))) << "the second lowest of ten is below";
+  std::fill(ratios.begin(), ratios.begin() + 10, 1.0);
+  EXPECT_FALSE(is_undecided(in_batches(ratios))) << "and not because of what is told";
+  PairedTimes told{.dense = {4, 4, 4, 1, 1, 1}, .compressed = {1, 1, 1, 4, 4, 4}, .sampling = Sampling::told_in(6)};
+  EXPECT_FALSE(is_undecided(told)) << "nothing is decided";
+}
+
+TEST(Joined, BatchesDecideOrAreToldAsInTheirOwnTiming) {
+  std::vector<double> first(16, 1.05), second(16, 1.06);
+  std::fill(first.begin() + 10, first.end(), 3.0);
+  std::fill(second.begin() + 10, second.end(), 5.0);
+  first[3] = first[8] = 0.9;
+  const PairedTimes both = joined(in_batches(first), in_batches(second));
+  EXPECT_EQ(both.sampling.batches, 32);
+  EXPECT_EQ(both.sampling.told, 12);
+  EXPECT_FALSE(is_undecided(both)) << "two of twenty are below";
+  EXPECT_TRUE(speed_of(both).faster);
+  std::vector<double> expected(40, 1.05);
+  std::fill(expected.begin() + 12, expected.begin() + 16, 0.9);
+  std::fill(expected.begin() + 32, expected.begin() + 36, 0.9);
+  expected.insert(expected.end(), 40, 1.06);
+  expected.insert(expected.end(), 24, 3.0);
+  expected.insert(expected.end(), 24, 5.0);
+  EXPECT_EQ(both.dense, expected);
+  EXPECT_EQ(both.compressed, std::vector<double>(128, 1.0));
+}
+
 TEST(SpeedOf, ARatioAndItsInverseWeighTheSame) {
   PairedTimes times{.dense = {4, 4, 4, 1, 1, 1}, .compressed = {1, 1, 1, 4, 4, 4}, .sampling = Sampling::told_in(6)};
   EXPECT_DOUBLE_EQ(speed_of(times).ratio.median, 1.0) << "of rounds";

@@ -8,6 +8,7 @@
 #include "core/device/decisions.h"
 #include "core/nn/attention_cache.h"
 #include "core/support/error.h"
+#include "layers/activation.h"
 #include "layers/embedding.h"
 #include "layers/self_attention.h"
 #include "layers/sequential.h"
@@ -224,11 +225,22 @@ TEST_F(VetoPhases, ANetworkWithoutALayerLeftIsNotTold) {
   EXPECT_TRUE(report.other_phases.empty());
 }
 
-TEST_F(VetoPhases, ANetworkThatWritesNoTextHasOnePhase) {
+TEST_F(VetoPhases, ATransformerThatWritesNoTextDoesNotDecode) {
   root_->replace_child("attention", std::make_unique<SelfAttention>(SelfAttentionConfig{.heads = 1}));
-  VetoOptions options = decode_and_others();
-  options.only_faster = false;
-  options.timing.phase = Phase::inference;
+  VetoOptions options{.only_faster = false, .batch = 3};
+  options.timing.sampling = Sampling::told_in(20);
+  options.other_phases = {{Phase::decode, 1}, {Phase::training, 2}};
+  const PassReport report = run(options);
+  EXPECT_TRUE(report.speed.has_value());
+  ASSERT_EQ(report.other_phases.size(), 1u);
+  EXPECT_EQ(report.other_phases[0].phase, "training");
+}
+
+TEST_F(VetoPhases, ANetworkWithoutAttentionHasOnePhase) {
+  root_->replace_child("attention", std::make_unique<Relu>());
+  VetoOptions options{.only_faster = false, .batch = 3};
+  options.timing.sampling = Sampling::told_in(20);
+  options.other_phases = {{Phase::decode, 1}, {Phase::training, 2}};
   const PassReport report = run(options);
   EXPECT_TRUE(report.speed.has_value());
   EXPECT_TRUE(report.other_phases.empty());

@@ -97,6 +97,32 @@ TEST_F(VetoTest, ALayerSlowedByABusyWaitGoesBack) {
   EXPECT_FALSE(report.speed) << "nothing is left to time";
 }
 
+// Slow in every other dozen of its first calls, as beside another program, and quick from then on.
+class QuickInTheEnd final : public Planned {
+ public:
+  QuickInTheEnd() : Planned("factored") {}
+  Value config() const override { return Value::map(); }
+  static constexpr int kUnsteady = 60, kDozen = 12;
+
+ private:
+  Microseconds time_of(const Var&, const Context&) const override {
+    const int call = calls_++;
+    return call < kUnsteady && call / kDozen % 2 == 0 ? 2 * kSlow : kQuick;
+  }
+  mutable int calls_ = 0;
+};
+
+TEST_F(VetoTest, WhatIsUndecidedIsTimedAgain) {
+  add_dense("a", kSlow);
+  const std::unique_ptr<Module> dense = std::make_unique<Busy>("dense", kSlow);
+  QuickInTheEnd unsteady;
+  const Shape input{1, 4};
+  EXPECT_TRUE(is_undecided(time_layer(*dense, unsteady, input, /*input_gradient=*/false, {})));
+  const PassReport report = run([](const std::string&) { return std::make_unique<QuickInTheEnd>(); });
+  EXPECT_EQ(report.layers.at(0).decision, "factored");
+  EXPECT_GT(report.layers.at(0).speed->ratio.low, 2) << "the last rounds tell";
+}
+
 TEST_F(VetoTest, KeepAlwaysLeavesItAndMarksIt) {
   add_dense("a", kQuick);
   const PassReport report = run(everywhere(kSlow), /*only_faster=*/false);

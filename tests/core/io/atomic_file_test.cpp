@@ -2,10 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <chrono>
 #include <stdexcept>
 
+#include "core/support/error.h"
 #include "tests/core/io/faulty_calls.h"
+#include "tests/core/io/forwarding_vfs.h"
 #include "tests/core/io/temporary_folder.h"
 #include "tests/support/message_of.h"
 
@@ -55,6 +58,42 @@ TEST(WriteAtomically, ClosesTheFileOfACallersException) {
                std::invalid_argument);
   EXPECT_EQ(calls.open_handles(), 0u);
   EXPECT_TRUE(real_vfs().list(folder.path()).empty());
+}
+
+// A file of the temporary name may be another process's.
+TEST(WriteAtomically, WhatItCouldNotCreateItDoesNotRemove) {
+  class NoRoom final : public ForwardingVfs {
+   public:
+    NoRoom() : ForwardingVfs(real_vfs()) {}
+    std::unique_ptr<WritableFile> create(const Path& path) override {
+      names.push_back(path.filename().string());
+      throw IoError("no room");
+    }
+    void remove(const Path&) override { ADD_FAILURE() << "removed"; }
+    std::vector<std::string> names;
+  } vfs;
+  const TemporaryFolder folder;
+  for (int i = 0; i < 2; ++i) EXPECT_THROW(write_file_atomically(vfs, folder.path() / "x", "bytes"), IoError);
+  ASSERT_EQ(vfs.names.size(), 2u);
+  EXPECT_TRUE(vfs.names[0].starts_with(".x.tmp-")) << vfs.names[0];
+  EXPECT_NE(vfs.names[0], vfs.names[1]);
+}
+
+TEST(RemoveUnfinished, OfAllFilesOfAnExtension) {
+  const TemporaryFolder folder;
+  const auto leave = [&](const std::string& name, std::chrono::hours age) {
+    write_file_atomically(real_vfs(), folder.path() / name, "half");
+    std::filesystem::last_write_time(folder.path() / name, std::filesystem::file_time_type::clock::now() - age);
+  };
+  leave(".a.tokens.tmp-1-0", std::chrono::hours(25));
+  leave(".b.tokens.tmp-2-0", std::chrono::hours(23));
+  leave(".c.other.tmp-3-0", std::chrono::hours(25));
+  leave("d.tokens", std::chrono::hours(25));
+  remove_all_unfinished(folder.path(), ".tokens");
+  std::vector<std::string> left;
+  for (const DirectoryEntry& entry : real_vfs().list(folder.path())) left.push_back(entry.name);
+  std::ranges::sort(left);
+  EXPECT_EQ(left, (std::vector<std::string>{".b.tokens.tmp-2-0", ".c.other.tmp-3-0", "d.tokens"}));
 }
 
 namespace fs = std::filesystem;

@@ -64,7 +64,7 @@ class Files {
     write_images(path() / "bad", 1);
     write_file_atomically(real_vfs(), path() / "bad/train/cat/broken.png", "no image");
     write_text(path() / "text.txt");
-    write_file_atomically(real_vfs(), path() / "vocab.txt", "[PAD]\n[UNK]\n[MASK]\na\nb\n##a\n##b\n");
+    write_file_atomically(real_vfs(), path() / "vocab.txt", "[PAD]\n[UNK]\n[MASK]\na\nb\n##a\n##b\nthe\nline\n");
     write_weights(path() / "weights.safetensors", true);
     write_weights(path() / "nonfinite.safetensors", false);
   }

@@ -7,6 +7,8 @@
 #include "core/nn/module.h"
 #include "core/ops/embedding.h"
 #include "core/support/error.h"
+#include "layers/models/bert.h"
+#include "layers/models/gpt.h"
 #include "tests/core/io/temporary_folder.h"
 #include "tests/support/message_of.h"
 #include "tests/support/scopes.h"
@@ -15,6 +17,7 @@
 #include "train/data/text/text_config.h"
 #include "train/run/evaluate.h"
 #include "train/run/stage_trainer.h"
+#include "train/tasks/masked_token.h"
 
 namespace tessera {
 namespace {
@@ -144,6 +147,17 @@ TEST_F(NextTokenTask, AnswersMustHaveAClassForEachToken) {
   EXPECT_NE(error({1, 256}), "");
   EXPECT_NE(error({1, 7, 256}), "");
   EXPECT_EQ(task.units_per_sample(*data.train.dataset), 8);
+}
+
+TEST_F(NextTokenTask, RefusesANetworkThatSeesTheAnswer) {
+  const auto bert = models::Bert{.layers = 1, .width = 8, .heads = 2, .vocabulary = 256}.build({1, 8});
+  EXPECT_EQ(
+      message_of<ConfigError>([&] { task.check_network(*bert); }),
+      "'blocks.0.attn.heads' is not causal, so a position sees the next token, which task next-token asks for; needs causal "
+      "attention, as gpt has it, or data.task: masked-token");
+  const auto gpt = models::Gpt{.layers = 1, .width = 8, .heads = 2, .vocabulary = 256}.build({1, 8});
+  EXPECT_NO_THROW(task.check_network(*gpt));
+  EXPECT_NO_THROW(MaskedToken().check_network(*bert));
 }
 
 TEST_F(NextTokenTask, APredictionIsOfTheTokenBehindTheText) {

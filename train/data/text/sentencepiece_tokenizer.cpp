@@ -48,6 +48,8 @@ SentencePieceTokenizer::SentencePieceTokenizer(const std::string& path) : path_(
 
 SentencePieceTokenizer::~SentencePieceTokenizer() = default;
 
+std::string SentencePieceTokenizer::library() const { return "sentencepiece " TESSERA_SENTENCEPIECE_VERSION; }
+
 void SentencePieceTokenizer::encode(std::string_view text, std::vector<TokenId>& ids) const {
   std::vector<int> line_ids;
   for (std::size_t begin = 0; begin < text.size();) {

@@ -26,6 +26,7 @@ class SentencePieceTokenizer final : public Tokenizer {
   std::optional<TokenId> unknown() const override { return unknown_; }
   bool is_special(TokenId id) const override { return special_[static_cast<std::size_t>(id)]; }
   std::string fingerprint() const override { return fingerprint_; }
+  std::string library() const override;  // of the build
   Value config() const override;  // {sentencepiece: path}
 
  private:

@@ -33,13 +33,36 @@ TextDataset::TextDataset(std::shared_ptr<const TokenStore> store, std::shared_pt
       windows_(count_windows()) {
   const Shape window{options_.sequence};
   fields_ = {{"tokens", DType::i64, window, tokenizer_->vocabulary()}, {"targets", DType::i64, window}};
+  const bool evaluates = options_.windows == Windows::evaluation;
   if (predicts_next()) {
     fields_.push_back({.name = "bytes", .dtype = DType::i64});
-    return;
+  } else {
+    masking_.emplace(*tokenizer_, options_.seed);
+    const bool padded = evaluates && (split_.end - split_.begin) % options_.sequence != 0;
+    if (padded) fields_.push_back({"key_mask", DType::u8, window});
   }
-  masking_.emplace(*tokenizer_, options_.seed);
-  const bool padded = options_.windows == Windows::evaluation && (split_.end - split_.begin) % options_.sequence != 0;
-  if (padded) fields_.push_back({"key_mask", DType::u8, window});
+  TESSERA_CHECK(!evaluates || can_be_scored(), ConfigError, files_.front(),
+                files_.size() > 1 ? str(" and ", files_.size() - 1, " more") : "", ": ", split_.name,
+                " asks for no token: all its ", split_.end - split_.begin,
+                " are special ones, unknown ones or left as they are; needs more text, or tokenizer ", "that knows it");
+}
+
+// Special tokens and unknown ones stand for no bytes, and are never hidden.
+bool TextDataset::can_be_scored() const {
+  if (predicts_next()) {
+    for (std::int64_t i = split_.begin + 1; i < split_.end; ++i) {
+      if (tokenizer_->bytes_of(store_->tokens().at(i)) > 0) return true;
+    }
+    return false;
+  }
+  std::vector<std::int64_t> tokens(static_cast<std::size_t>(options_.sequence)), targets(tokens.size());
+  for (std::int64_t sample = 0; sample < windows_; ++sample) {
+    const std::int64_t real = copy_tokens(begin_of(sample, {}), tokens.data());
+    masking_->apply({}, sample, tokens, targets);
+    const auto end = targets.begin() + static_cast<std::ptrdiff_t>(real);
+    if (std::any_of(targets.begin(), end, [](std::int64_t target) { return target != Masking::kNoTarget; })) return true;
+  }
+  return false;
 }
 
 std::int64_t TextDataset::count_windows() const {
@@ -108,8 +131,8 @@ void TextDataset::assemble(std::span<const std::int64_t> samples, std::optional<
 }
 
 std::string TextDataset::fingerprint() const {
-  return xxh3_128(
-      str("text, 1: ", store_->key(), ' ', name_of(options_.task), ' ', options_.sequence, ' ', split_.begin, ' ', split_.end));
+  return xxh3_128(str("text, 2: ", store_->tokens().digest(), ' ', tokenizer_->fingerprint(), ' ', name_of(options_.task), ' ',
+                      options_.sequence, ' ', split_.begin, ' ', split_.end));
 }
 
 Value TextDataset::description() const {

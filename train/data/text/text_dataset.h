@@ -69,6 +69,7 @@ class TextDataset final : public Dataset {
   bool predicts_next() const { return options_.task == TextTask::next_token; }
   std::int64_t begin_of(std::int64_t window, std::optional<std::int64_t> epoch) const;
   std::int64_t count_windows() const;
+  bool can_be_scored() const;  // an evaluation finds a token to ask for
   std::int64_t copy_tokens(std::int64_t begin, std::int64_t* to) const;
   void write_next(std::int64_t begin, std::int64_t real, std::int64_t* targets, std::int64_t& bytes) const;
 

@@ -12,8 +12,11 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::string_view kExtension = ".tokens";
+
+// With the library's version, of which another may make other tokens.
 std::string key_of(const std::vector<std::string>& hashes, const Tokenizer& tokenizer) {
-  std::string question = str("tokens, 1: ", tokenizer.fingerprint());
+  std::string question = str("tokens, 2: ", tokenizer.fingerprint(), ' ', tokenizer.library());
   for (const std::string& hash : hashes) question += ' ' + hash;
   return xxh3_128(question);
 }
@@ -41,7 +44,7 @@ std::shared_ptr<const TokenStore> kept(const fs::path& path, std::string_view ke
 }  // namespace
 
 TokenStore::TokenStore(const std::string& path, std::string_view key, std::unique_ptr<ScratchFolder> folder)
-    : key_(key), folder_(std::move(folder)), file_(path), tokens_(file_.bytes(), key, path) {}
+    : folder_(std::move(folder)), file_(path), tokens_(file_.bytes(), key, path) {}
 
 std::string token_key(const std::vector<std::string>& files, const Tokenizer& tokenizer) {
   std::vector<std::string> hashes;
@@ -76,9 +79,9 @@ std::shared_ptr<const TokenStore> tokens_of(const std::vector<std::string>& file
   const fs::path folder = usable_cache_folder();
   std::unique_ptr<ScratchFolder> scratch;
   if (folder.empty()) scratch = std::make_unique<ScratchFolder>("tessera-tokens");
-  const fs::path path = (folder.empty() ? scratch->path() : folder) / (key + ".tokens");
+  const fs::path path = (folder.empty() ? scratch->path() : folder) / str(key, kExtension);
   if (!folder.empty()) {
-    remove_unfinished(path);
+    remove_all_unfinished(folder, kExtension);
     if (auto found = kept(path, key)) return found;
   }
   write_tokens(real_vfs(), path.string(), key, files, tokenizer, sizes);

@@ -22,16 +22,14 @@ class TokenStore {
   TokenStore(const std::string& path, std::string_view key, std::unique_ptr<ScratchFolder> folder = nullptr);
 
   const TokenFile& tokens() const noexcept { return tokens_; }
-  const std::string& key() const noexcept { return key_; }
 
  private:
-  std::string key_;
   std::unique_ptr<ScratchFolder> folder_;  // that the file vanishes with
   MappedFile file_;
   TokenFile tokens_;
 };
 
-// Everything that the tokens depend on: XXH3-128 over the files' contents, in their order, and the tokenizer.
+// Everything that the tokens depend on: XXH3-128 over the files' contents, in their order, and the tokenizer with its library.
 std::string token_key(const std::vector<std::string>& files, const Tokenizer& tokenizer);
 
 // Writes the file of tokens at `path`, which is there in whole or not at all, also after a power cut. Throws IoError on what

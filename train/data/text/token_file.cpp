@@ -75,6 +75,7 @@ TokenFile::TokenFile(std::string_view bytes, std::string_view key, const std::st
   TESSERA_CHECK(fits, IoError, path, ": ", tokens, " tokens of ", texts, " texts do not fit its ", bytes.size(), " bytes");
   ids_ = bytes.data() + kHeader;
   tokens_ = static_cast<std::int64_t>(tokens);
+  digest_ = xxh3_128(bytes.substr(kHeader, tokens * width_));
   for (std::size_t i = 0, at = kHeader + tokens * width_; i < texts; ++i, at += kTextEntry) {
     texts_.push_back({number_at<std::int64_t>(bytes, at), number_at<std::int64_t>(bytes, at + 8)});
   }

@@ -57,8 +57,10 @@ class TokenFile {
     return static_cast<TokenId>(id);
   }
   const std::vector<Text>& texts() const noexcept { return texts_; }
+  const std::string& digest() const noexcept { return digest_; }  // XXH3-128 of the tokens alone, whatever made them
 
  private:
+  std::string digest_;
   const char* ids_ = nullptr;
   std::size_t width_ = 0;
   std::int64_t tokens_ = 0;

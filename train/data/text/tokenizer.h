@@ -40,6 +40,7 @@ class Tokenizer {
   virtual bool is_special(TokenId id) const = 0;  // stands for no text, or for unknown text; never hidden by a mask
 
   virtual std::string fingerprint() const = 0;  // XXH3-128: equal texts and options, equal tokens
+  virtual std::string library() const { return {}; }  // name and version of one that decides tokens too
   virtual Value config() const = 0;  // as the key `tokenizer` of an experiment file names it
 
  protected:

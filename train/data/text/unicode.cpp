@@ -16,6 +16,8 @@ const utf8proc_uint8_t* bytes_of(std::string_view text) { return reinterpret_cas
 
 }  // namespace
 
+std::string library() { return str("utf8proc ", utf8proc_version()); }
+
 Character character_at(std::string_view text, std::size_t at) {
   const auto lead = static_cast<unsigned char>(text[at]);
   if (lead < 0x80) return {lead, 1};

@@ -13,6 +13,8 @@ struct Character {
   std::size_t bytes = 1;
 };
 
+std::string library();  // "utf8proc 2.8.0"
+
 // That which begins at byte `at` < text.size(). A byte that begins none is the replacement character U+FFFD, one byte long.
 Character character_at(std::string_view text, std::size_t at);
 // That which ends before byte `end` >= 1.

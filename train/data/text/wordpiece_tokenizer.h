@@ -5,6 +5,7 @@
 #include <unordered_map>
 
 #include "train/data/text/tokenizer.h"
+#include "train/data/text/unicode.h"
 
 namespace tessera {
 
@@ -28,6 +29,7 @@ class WordPieceTokenizer final : public Tokenizer {
   std::optional<TokenId> unknown() const override { return unknown_; }
   bool is_special(TokenId id) const override { return special_[static_cast<std::size_t>(id)]; }
   std::string fingerprint() const override { return fingerprint_; }
+  std::string library() const override { return unicode::library(); }
   Value config() const override;  // {wordpiece: {vocab, lower_case}}
 
  private:

@@ -95,6 +95,23 @@ TEST_F(LoadText, SplitsByPerCentOfTheTokens) {
             config.files[0] + ": too short for its split: val has 1 of 1001 tokens; needs 2");
 }
 
+TEST_F(LoadText, AnEvaluationNeedsATokenToAskFor) {
+  TextDataConfig config;
+  const std::string known = "tokens and words and tokens of words and more words ";
+  config.files = {write("a.txt", known + known + known + "\u0416\u0416 \u0416\u0416 \u0416\u0416 \u0416\u0416 \u0416\u0416")};
+  config.sequence = 8;
+  config.split = {90, 10, 0};
+  config.tokenizer = parse_yaml("{wordpiece: {vocab: " + wordpiece_vocab() + ", lower_case: true}}", "x.yaml");
+  for (const char* const task : {"next-token", "masked-token"}) {
+    config.task = task;
+    const std::string refusal = message_of<ConfigError>([&] { load_text(config, 1); });
+    EXPECT_TRUE(refusal.starts_with(config.files[0] + ": val asks for no token: all its ")) << task << ": " << refusal;
+  }
+  config.task = "next-token";
+  config.files = {write("b.txt", known + known + known + known)};
+  EXPECT_EQ(message_of<ConfigError>([&] { load_text(config, 1); }), "");
+}
+
 TEST_F(LoadText, ACheckpointsTokenizerMustBeTheRuns) {
   TextDataConfig config;
   config.files = {write("a.txt", "The tokens of a text. " + std::string(300, ' '))};

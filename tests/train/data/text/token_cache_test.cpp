@@ -82,6 +82,33 @@ TEST_F(TokenCache, KeepsTokensUnderWhatTheyDependOn) {
   EXPECT_TRUE(warnings.empty());
 }
 
+// A newer library, which may cut words elsewhere.
+class OtherLibrary final : public Tokenizer {
+ public:
+  std::string_view name() const override { return bytes_.name(); }
+  std::int64_t vocabulary() const override { return bytes_.vocabulary(); }
+  void encode(std::string_view text, std::vector<TokenId>& ids) const override { bytes_.encode(text, ids); }
+  std::size_t cut(std::string_view text) const override { return bytes_.cut(text); }
+  std::string decode(std::span<const TokenId> ids) const override { return bytes_.decode(ids); }
+  std::int64_t bytes_of(TokenId id) const override { return bytes_.bytes_of(id); }
+  bool is_special(TokenId id) const override { return bytes_.is_special(id); }
+  std::string fingerprint() const override { return bytes_.fingerprint(); }
+  std::string library() const override { return "other 2"; }
+  Value config() const override { return bytes_.config(); }
+
+ private:
+  ByteTokenizer bytes_;
+};
+
+TEST_F(TokenCache, AnotherLibraryMakesThemAnewAndTheirDigestTellsWhetherTheyDiffer) {
+  const auto first = tokens_of(files, bytes);
+  const auto again = tokens_of(files, OtherLibrary());
+  EXPECT_EQ(cached().size(), 2u);
+  EXPECT_EQ(again->tokens().digest(), first->tokens().digest());
+  EXPECT_NE(tokens_of({files[1], files[0]}, bytes)->tokens().digest(), first->tokens().digest());
+  EXPECT_TRUE(bpe.library().starts_with("utf8proc ")) << bpe.library();
+}
+
 TEST_F(TokenCache, DamagedOnesAreMadeAgainWithAWarning) {
   const std::vector<TokenId> expected = all_tokens(tokens_of(files, bpe)->tokens());
   const std::string path = cached().at(0);
