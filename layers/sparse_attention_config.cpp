@@ -1,5 +1,7 @@
 #include "layers/sparse_attention_config.h"
 
+#include "core/support/error.h"
+
 namespace tessera {
 
 void SparseAttentionKeys::fields(Fields& f) {
@@ -42,6 +44,17 @@ std::optional<SparseAttentionConfig> sparse_attention_of(const std::optional<Spa
   static_cast<SparseAttentionKeys&>(config) = *keys;
   config.positions = positions;
   return config;
+}
+
+std::string why_no_pattern(const std::optional<SparseAttentionConfig>& config, std::int64_t heads, bool causal) {
+  if (!config || heads < 1 || config->positions < 1 || config->band < 1 || config->density < 0 || config->density > 1) return {};
+  if (config->blocks != 1 && config->blocks != 16 && config->blocks != 32) return {};
+  try {
+    AttentionPattern::check(pattern_options(*config, heads, causal));
+  } catch (const ConfigError& error) {
+    return error.what();
+  }
+  return {};
 }
 
 AttentionPatternOptions pattern_options(const SparseAttentionConfig& config, std::int64_t heads, bool causal) {

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <string>
 
 #include "core/config/fields.h"
 #include "core/ops/attention_pattern.h"
@@ -29,6 +30,10 @@ struct SparseAttentionConfig : SparseAttentionKeys {
 
 // Of a layer in a network for sequences of at most `positions`; its seed is not drawn yet.
 std::optional<SparseAttentionConfig> sparse_attention_of(const std::optional<SparseAttentionKeys>& keys, std::int64_t positions);
+
+// Why there is no such pattern though each number is within its bounds, as AttentionPattern::check() says it; empty where there
+// is one, where `config` is empty, and where a number is outside its bounds.
+std::string why_no_pattern(const std::optional<SparseAttentionConfig>& config, std::int64_t heads, bool causal);
 
 // A seed that is not drawn counts as 0.
 AttentionPatternOptions pattern_options(const SparseAttentionConfig& config, std::int64_t heads, bool causal);

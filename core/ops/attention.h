@@ -28,15 +28,21 @@ struct AttentionOptions {
   AttentionPatternPtr pattern = {};
 };
 
-// q [batch, queries, heads, width], k and v [batch, keys, kv_heads, width] -> y as q. Query head h reads the head h * kv_heads /
-// heads of k and v (grouped-query attention, Ainslie et al., 2023); kv_heads divides heads. The last query has the position of
-// the last key. y = softmax(scale q k^T) v over the keys that a query sees; zeros where it sees none. Queries and keys are taken
-// in blocks, in which a hidden pair weighs 0: a NaN or Inf in a row of v, of which 0 times is NaN, may reach any query of a
-// block that reads its block of keys; one in a row of k does not. Saves q, k, v, y and a number for each query and head; the
-// backward computes the probabilities again. Of bf16, on a CPU with AVX512_BF16, queries times the scale, probabilities and
-// gradients of scores are rounded to bf16 before they are multiplied; sums are f32. Throws ShapeError on operands that do not
-// fit, the pattern included, DTypeError unless f32, f64 or bf16 (f16 on a GPU), DeviceError where operands lie apart, ConfigError
-// unless 0 <= dropout < 1 and window >= 0, or where causal or window stand beside a pattern.
+// q [batch, queries, heads, width], k and v [batch, keys, kv_heads, width] -> y as q: softmax(scale q k^T) v over the keys that a
+// query sees, zeros where it sees none. The last query has the position of the last key. Query head h reads head h * kv_heads /
+// heads of k and v (grouped-query attention, Ainslie et al., 2023); kv_heads divides heads.
+//
+// NaN and Inf: queries and keys are taken in blocks, and a hidden pair has probability 0 there. 0 times a NaN or Inf is NaN, so
+// one in a row of v may reach every query of a block that reads it. One in a row of k reaches only the queries that see it.
+//
+// Backward: saves q, k, v, y and a number for each query and head, and computes the probabilities again.
+//
+// Rounding of bf16 on a CPU with AVX512_BF16: queries times the scale, probabilities and gradients of scores are rounded to bf16
+// before they are multiplied. Sums are f32.
+//
+// Throws ShapeError on operands that do not fit, the pattern included, DTypeError unless f32, f64 or bf16 (f16 on a GPU),
+// DeviceError where operands lie apart, ConfigError unless 0 <= dropout < 1 and window >= 0, or where causal or window stand
+// beside a pattern.
 Var attention(const Var& q, const Var& k, const Var& v, const AttentionOptions& options = {});
 
 // The same of projections that lie side by side: qkv [batch, positions, (heads + 2 kv_heads) width], first the heads of q, then

@@ -1,4 +1,5 @@
-// Softmax over the kept elements of each row of a sparse matrix, such as the scores of sparse attention.
+// Softmax over the kept elements of each row of a sparse matrix. Sparse attention (core/ops/sparse_attention.h) has it in its own
+// kernels, beside the products.
 #pragma once
 
 #include "core/autograd/var.h"

@@ -29,6 +29,7 @@ void Bert::fields(Fields& f) {
   add_eps(f, *this);
   add_training_keys(f, *this);
   require_named_sizes(f, *this);
+  require_pattern(f, *this, length, false);
 }
 
 std::unique_ptr<Module> Bert::build(const Shape& input) const {

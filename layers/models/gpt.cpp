@@ -80,6 +80,7 @@ void Gpt::fields(Fields& f) {
   add_eps(f, *this);
   add_training_keys(f, *this);
   require_named_sizes(f, *this);
+  require_pattern(f, *this, length.value_or(kLength), true);
   const std::int64_t keys = kv_heads.value_or(heads);
   f.require(keys < 1 || heads < 1 || heads % keys == 0, "kv_heads", "must divide heads");
   f.require(positions != "rotary" || heads < 1 || width / heads % 2 == 0, "heads",

@@ -50,6 +50,13 @@ void add_sparse(Fields& f, Config& c) {
          .observable = "plan"});
 }
 
+// Of sizes that are valid one by one: refuses lists of pairs that would get too long.
+template <class Config>
+void require_pattern(Fields& f, const Config& c, std::int64_t positions, bool causal) {
+  const std::string reason = why_no_pattern(sparse_attention_of(c.sparse, positions), c.heads, causal);
+  f.require(reason.empty(), "sparse", reason);
+}
+
 // The second name of a form is a network of published sizes, which are the form's defaults: only training keys may differ.
 template <class Config>
 void require_named_sizes(Fields& f, const Config& c) {

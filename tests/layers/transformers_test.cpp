@@ -346,6 +346,12 @@ TEST(Transformers, WrongInputsAndKeysAreErrors) {
   EXPECT_EQ(refusal(R"({"window": 5, "sparse": {}})"), "test: sparse: has a band of its own; needs window: 0");
   EXPECT_EQ(refusal(R"({"sparse": {"blocks": 8}})"), "test: sparse.blocks: must be 1, 16 or 32");
   EXPECT_EQ(refusal(R"({"sparse": {"positions": 8}})").substr(0, 36), "test: sparse.positions: unknown key;");
+  EXPECT_EQ(refusal(R"({"length": 100000, "sparse": {}})"),
+            "test: sparse: attention pattern: positions are 100000 in blocks of 1; needs at most 65536 blocks");
+  EXPECT_TRUE(
+      refusal(R"({"length": 65536, "sparse": {"density": 0.5}})").starts_with("test: sparse: attention pattern: each of "));
+  EXPECT_EQ(refusal(R"({"length": 100000, "sparse": {"blocks": 16}})"), "");
+  EXPECT_EQ(refusal(R"({"length": 100000, "sparse": {"density": 2}})").find("attention pattern"), std::string::npos);
   EXPECT_EQ(refusal(R"({"rotary_base": 5})"), "test: rotary_base: needs positions: rotary");
   EXPECT_TRUE(refusal(R"({"window": 16777217})").starts_with("test: window: is 16777217; must be in [0, "));
   EXPECT_TRUE(refusal(R"({"kv_heads": 1048577})").starts_with("test: kv_heads: is 1048577; must be in [1, "));
@@ -358,6 +364,8 @@ TEST(Transformers, WrongInputsAndKeysAreErrors) {
   EXPECT_EQ(of_block(R"({"name": "vit_ti16", "pool": "mean"})"),
             "test: name: vit_ti16 has the published sizes; name: vit takes others");
   EXPECT_THROW(read<models::Bert>(parse_json(R"({"kv_heads": 2})", "test")), ConfigError);
+  EXPECT_EQ(of_block(R"({"name": "bert", "vocabulary": 9, "length": 100000, "sparse": {}})"),
+            "test: sparse: attention pattern: positions are 100000 in blocks of 1; needs at most 65536 blocks");
   EXPECT_THROW(read<models::Vit>(parse_json(R"({"pool": "first"})", "test")), ConfigError);
 }
 

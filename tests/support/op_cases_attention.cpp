@@ -53,21 +53,29 @@ OpCase case_of(const Row& row) {
 OpCase packed_case(const Row& row) {
   const auto& [batch, queries, keys, heads, kv_heads, width] = row.size;
   const std::int64_t columns = (heads + 2 * kv_heads) * width;
-  return op_case(
+  const auto dropped = std::make_shared<DroppedProbabilities>(row.dropout);
+  OpCase c = op_case(
       "attention/" + row.name, {{batch, queries, columns}},
-      [row](std::span<const Var> in) {
-        return packed_attention(in[0], row.size.heads, row.size.kv_heads, {.causal = row.causal, .window = row.window});
+      [row, dropped](std::span<const Var> in) {
+        AttentionOptions options{.causal = row.causal, .window = row.window};
+        dropped->add_to(options, in[0].device());
+        if (in.size() > 1) options.key_mask = in[1].value().to(DType::u8);
+        return packed_attention(in[0], row.size.heads, row.size.kv_heads, options);
       },
-      [row](std::span<const Tensor> in) {
+      [row, dropped](std::span<const Tensor> in) {
         const auto part = [&](std::int64_t first, std::int64_t count) {
           return build({row.size.batch, row.size.keys, count, row.size.width},
                        [&](const Index& i) { return at(in[0], i[0], i[1], (first + i[2]) * row.size.width + i[3]); });
         };
         const Heads& size = row.size;
-        const std::vector<Tensor> parts{part(0, size.heads), part(size.heads, size.kv_heads),
-                                        part(size.heads + size.kv_heads, size.kv_heads)};
-        return attention_reference(parts, sees(row)).reshape({size.batch, size.queries, size.heads * size.width});
+        std::vector<Tensor> parts{part(0, size.heads), part(size.heads, size.kv_heads),
+                                  part(size.heads + size.kv_heads, size.kv_heads)};
+        if (in.size() > 1) parts.push_back(in[1]);
+        return attention_reference(parts, sees(row), dropped->factor(size.keys))
+            .reshape({size.batch, size.queries, size.heads * size.width});
       });
+  if (!row.key_mask.empty()) c.inputs.push_back({.shape = {batch, keys}, .differentiable = false, .indices = row.key_mask});
+  return c;
 }
 
 // One sequence sees nothing, one all, one its beginning, with a hole.
@@ -141,6 +149,7 @@ std::vector<OpCase> attention_op_cases() {
                                          {"one_position", {2, 1, 1, 2, 2, 3}, true},
                                          {"width1", {1, 5, 5, 2, 2, 1}},
                                          {"no_keys", {1, 3, 0, 1, 1, 4}},
+                                         {"no_queries", {2, 0, 5, 2, 2, 4}, true},
                                          {"one_query", {1, 1, 300, 3, 3, 64}, true},
                                          {"one_query_of_many_keys", {1, 1, 1100, 2, 1, 16}, true},
                                          {"few_queries", {2, 3, 75, 4, 2, 16}, true},
@@ -152,6 +161,8 @@ std::vector<OpCase> attention_op_cases() {
   }
   cases.push_back(with_rounded_probabilities(packed_case({"packed", {2, 19, 19, 3, 3, 7}, true})));
   cases.push_back(with_rounded_probabilities(packed_case({"packed_grouped", {1, 66, 66, 4, 2, 16}, true})));
+  cases.push_back(with_rounded_probabilities(packed_case({"packed_dropout_band", {2, 67, 67, 2, 1, 16}, true, 9, {}, 0.3})));
+  cases.push_back(with_rounded_probabilities(packed_case({"packed_key_mask", {3, 35, 35, 2, 2, 9}, false, 0, some_keys(35)})));
   return cases;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <set>
 #include <vector>
 
 #include "core/device/decisions.h"
@@ -10,6 +11,7 @@
 #include "layers/builtin.h"
 #include "layers/model_tree.h"
 #include "layers/scores.h"
+#include "layers/self_attention.h"
 #include "train/data/device_feed.h"
 #include "train/run/compute_dtype.h"
 #include "train/run/model_state.h"
@@ -24,6 +26,18 @@ std::int64_t in_use(Device device) { return static_cast<std::int64_t>(memory_sta
 std::int64_t bytes_of(const State& state) {
   std::int64_t bytes = 0;
   for (const auto& [path, tensor] : state.tensors) bytes += static_cast<std::int64_t>(tensor.bytes());
+  return bytes;
+}
+
+// Of the pairs of sparse attention: lists of the host's, which copies of a network share.
+std::int64_t bytes_of_pairs(Module& model) {
+  std::set<const AttentionPattern*> patterns;
+  for_each_module(model, [&](const Module& module) {
+    const auto* const attention = dynamic_cast<const SelfAttention*>(&module);
+    if (attention != nullptr && attention->pattern()) patterns.insert(attention->pattern().get());
+  });
+  std::int64_t bytes = 0;
+  for (const AttentionPattern* const pattern : patterns) bytes += pattern->bytes();
   return bytes;
 }
 
@@ -176,7 +190,7 @@ void MemoryPlan::fields(Fields& f) {
   f.add_computed("peak", peak(), {.help = "bytes at the highest point of a step: the sum of the others"});
   f.add("data_set", data_set, {.help = "samples of all splits that are held"});
   f.add("loader", loader, {.help = "batches held ahead, and the one in use"});
-  f.add("weights", weights, {.help = "parameters, masks and buffers"});
+  f.add("weights", weights, {.help = "parameters, masks, buffers, and the pairs of sparse attention"});
   f.add("optimizer", optimizer, {.help = "its state"});
   f.add("hooks", hooks, {.help = "moving averages, low-rank copies and dual variables, teachers"});
   f.add("snapshot", snapshot, {.help = "the copy that an asynchronous save writes"});
@@ -199,6 +213,7 @@ MemoryPlan plan_memory(Module& model, const ExperimentConfig& config, const Trai
   run.measure(plan, device.is_cpu() && !config.deterministic);
   plan.hooks += teachers;
   if (config.checkpoint.async && device.is_cpu()) plan.snapshot = plan.weights + plan.optimizer + plan.hooks;
+  if (device.is_cpu()) plan.weights += bytes_of_pairs(model);  // what the steps above have made of them included
   return plan;
 }
 

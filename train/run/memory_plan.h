@@ -17,7 +17,7 @@ namespace tessera {
 struct MemoryPlan {
   std::int64_t data_set = 0;  // pixels and labels of all splits
   std::int64_t loader = 0;  // batches held ahead, and the one in use; on a GPU also the one that a recorded step reads
-  std::int64_t weights = 0;  // parameters, masks and buffers
+  std::int64_t weights = 0;  // parameters, masks and buffers; on a CPU also the pairs of sparse attention
   std::int64_t optimizer = 0;  // its state
   std::int64_t hooks = 0;  // moving averages, low-rank copies and dual variables, teachers
   std::int64_t snapshot = 0;  // the copy that an asynchronous save writes

@@ -19,15 +19,20 @@ namespace {
 
 constexpr std::int64_t kLongest = 24;
 
-enum class Kind { gpt2, llama, sparse_llama };
+enum class Kind { gpt2, llama, sparse_llama, wide_gpt2, wide_llama };
+
+// With heads of 64, as published networks have them: few queries of whole vectors are attention of a kernel of their own.
+bool is_wide(Kind kind) { return kind == Kind::wide_gpt2 || kind == Kind::wide_llama; }
 
 models::Gpt small_gpt(Kind kind) {
   models::Gpt config{.layers = 2, .width = 32, .heads = 4, .vocabulary = 256};
+  if (is_wide(kind)) config.width = 128, config.heads = 2;
   config.length = kLongest;
-  if (kind == Kind::gpt2) return config;
-  if (kind == Kind::llama) config.length.reset();
+  if (kind == Kind::gpt2 || kind == Kind::wide_gpt2) return config;
+  if (kind == Kind::llama || kind == Kind::wide_llama) config.length.reset();
   if (kind == Kind::sparse_llama) config.sparse = SparseAttentionKeys{.band = 2, .density = 0.3};
-  config.kv_heads = 2;
+  if (kind == Kind::wide_llama) config.window = 9;
+  config.kv_heads = config.heads / 2;
   config.positions = "rotary";
   config.norm = "rms_norm";
   config.activation = "swiglu";
@@ -119,10 +124,11 @@ TEST_P(Generator, APromptLongerThanTheLongestSequenceIsCut) {
   expect_close(scores.after(tokens), whole_scores(*gpt, std::span(tokens).last(kLongest / 2)), 1e-4);
 }
 
-INSTANTIATE_TEST_SUITE_P(Blocks, Generator, ::testing::Values(Kind::gpt2, Kind::llama, Kind::sparse_llama),
-                         [](const auto& block) {
-                           return block.param == Kind::gpt2 ? "Gpt2" : block.param == Kind::llama ? "Llama" : "SparseLlama";
-                         });
+constexpr const char* kNames[]{"Gpt2", "Llama", "SparseLlama", "WideGpt2", "WideLlama"};
+
+INSTANTIATE_TEST_SUITE_P(Blocks, Generator,
+                         ::testing::Values(Kind::gpt2, Kind::llama, Kind::sparse_llama, Kind::wide_gpt2, Kind::wide_llama),
+                         [](const auto& block) { return kNames[static_cast<std::size_t>(block.param)]; });
 
 TEST(LongestSequence, IsThatOfLearnedPositionsOrOfAPattern) {
   EXPECT_EQ(longest_sequence(*network(Kind::gpt2), 100), kLongest);

@@ -11,6 +11,7 @@
 #include "core/device/decisions.h"
 #include "core/ops/conv2d_ways.h"
 #include "core/support/error.h"
+#include "layers/self_attention.h"
 #include "tests/core/io/temporary_folder.h"
 #include "train/config/yaml.h"
 #include "train/run/compute_dtype.h"
@@ -181,6 +182,28 @@ TEST(PlanMemory, NamesEachPart) {
   EXPECT_EQ(memory.data_set, 340 * (plan.input.numel() + 8));
   near(memory.loader, 64 * (4 * plan.input.numel() + 8));
   EXPECT_GT(memory.activations, 64 * 4 * 64);  // the hidden layer's output at least
+}
+
+TEST(PlanMemory, CountsThePairsOfSparseAttention) {
+  const auto planned = [](const char* sparse) {
+    const ExperimentConfig config =
+        experiment(str("model: {name: vit, layers: 2, width: 32, heads: 2, patch: 4", sparse, "}\n", kTrain)).config;
+    const DataSplits data = load_data(config.data, 0);
+    const std::unique_ptr<Module> model = build_model(config.model, sample_shape(data));
+    initialize(*model, 0);
+    const std::int64_t weights = plan_memory(*model, config, config.stages[0].training, data).weights;
+    std::int64_t pairs = 0;
+    for_each_module(*model, [&](const Module& module) {
+      const auto* const attention = dynamic_cast<const SelfAttention*>(&module);
+      if (attention != nullptr && attention->pattern()) pairs += attention->pattern()->bytes();
+    });
+    return std::pair(weights, pairs);
+  };
+  const auto [dense, none] = planned("");
+  const auto [sparse, pairs] = planned(", sparse: {band: 4, density: 0.3}");
+  EXPECT_EQ(none, 0);
+  EXPECT_GT(pairs, 2 * 2 * 50 * 8) << "a list of 50 rows for each head of two layers";
+  EXPECT_EQ(sparse, dense + pairs);
 }
 
 TEST(PlanMemory, CountsTheBatchesThatTheLoaderHoldsAhead) {

@@ -38,12 +38,15 @@ constexpr const char* kLlama =
         "activation": "swiglu", "positions": "rotary", "bias": false, "tied": false, "window": 5})";
 constexpr const char* kGptWithDropout =
     R"({"name": "gpt", "layers": 2, "width": 24, "heads": 3, "vocabulary": 37, "length": 16, "dropout": 0.2, "recompute": true})";
+constexpr const char* kSparseGpt =
+    R"({"name": "gpt", "layers": 2, "width": 24, "heads": 3, "vocabulary": 37, "length": 16, "sparse": {"band": 3, "density": 0.3}})";
 constexpr const char* kBert = R"({"name": "bert", "layers": 2, "width": 24, "heads": 3, "vocabulary": 37, "length": 16})";
 constexpr const char* kVit = R"({"name": "vit", "layers": 2, "width": 24, "heads": 3, "patch": 2, "classes": 3})";
 
 const TransformerCase kCases[]{{"Gpt", kGpt},
                                {"Llama", kLlama},
                                {"GptWithDropout", kGptWithDropout},
+                               {"SparseGpt", kSparseGpt},
                                {"FactoredGpt", kGpt, "next-token", true},
                                {"Bert", kBert, "masked-token"},
                                {"Vit", kVit, "classification"}};
