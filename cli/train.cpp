@@ -41,7 +41,7 @@ int train_one(const TrainArguments& arguments, const std::vector<std::string>& o
   const Experiment experiment = load_experiment(arguments.config, overrides);
   if (!arguments.decisions.empty()) options.decisions = read_decisions(real_vfs(), arguments.decisions);
   RunInputs inputs = check_experiment(experiment, &options.decisions);
-  install_stop_signals();  // until here there is nothing to save: a signal ends the process at once
+  install_stop_signals();  // before, nothing of this run is there to be saved, and a signal ends the process at once
   const std::string text = real_vfs().read_file(arguments.config);
   return finish(new_run(real_vfs(), experiment, std::move(inputs), text, runs_folder(arguments.runs), options));
 }
@@ -63,10 +63,8 @@ int train(const TrainArguments& arguments) {
   TESSERA_CHECK(arguments.seeds.empty() || ranks().size() == 1, ConfigError,
                 "--seeds: several processes train one seed; start a command for each");
   const StopRequest stop = stop_after(arguments.time_limit);  // one limit for the command, however many seeds it runs
-  if (ranks().rank() > 0) {
-    install_stop_signals();
-    return follow(stop);
-  }
+  if (ranks().size() > 1) install_stop_signals();  // a rank that a signal ends takes the others with it
+  if (ranks().rank() > 0) return follow(stop);
   if (arguments.seeds.empty()) return train_one(arguments, arguments.overrides, stop);
   const std::vector<std::string> seeds = parse_seeds(arguments.seeds);
   for (std::size_t i = 0; i < seeds.size(); ++i) {

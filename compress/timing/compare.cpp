@@ -3,6 +3,7 @@
 #include "core/cpu/cache_sweep.h"
 #include "core/cpu/machine_memory.h"
 #include "core/device/constant_weights.h"
+#include "core/support/error.h"
 #include "layers/tied_linear.h"
 
 namespace tessera {
@@ -95,10 +96,7 @@ Sampling Sampling::told_in(std::int64_t rounds) {
 
 namespace {
 
-MedianInterval deciding_ratio(const PairedTimes& times) {
-  const Sampling& sampling = times.sampling;
-  return ratio_interval(ratios_of(times, 0, sampling.told > 0 ? sampling.deciding() : sampling.batches));
-}
+MedianInterval deciding_ratio(const PairedTimes& times) { return ratio_interval(ratios_of(times, 0, times.sampling.deciding())); }
 
 }  // namespace
 
@@ -130,6 +128,8 @@ PairedTimes joined(const PairedTimes& first, const PairedTimes& second) {
 
 Speed speed_of(const PairedTimes& times) {
   const Sampling& sampling = times.sampling;
+  TESSERA_CHECK(sampling.told < sampling.batches, InternalError, "timing: ", sampling.told, " of ", sampling.batches,
+                " batches are told, so none decides");
   const std::int64_t first_told = sampling.told > 0 ? sampling.deciding() : 0;
   const auto median_told = [&](const std::vector<double>& ms) {
     return quantile({ms.begin() + first_told * sampling.rounds, ms.end()}, 0.5);

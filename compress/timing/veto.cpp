@@ -163,9 +163,11 @@ Veto::Timing Veto::network_timing(std::unique_ptr<Module>& root, std::span<Repla
 }
 
 Speed Veto::timed(const std::string& what, const std::function<PairedTimes()>& time) const {
-  if (options_.before_timing) options_.before_timing(what);
-  PairedTimes times = time();
-  for (int look = 1; look < kMostLooks && is_undecided(times); ++look) times = joined(times, time());
+  PairedTimes times;
+  for (int look = 0; look == 0 || (look < kMostLooks && is_undecided(times)); ++look) {
+    if (options_.before_timing) options_.before_timing(what);
+    times = look == 0 ? time() : joined(times, time());
+  }
   disturbed_ = times.disturbance.much();
   if (disturbed_ && !std::exchange(warned_, true)) warn_of(times.disturbance, what);
   if (options_.after_timing) options_.after_timing();

@@ -85,9 +85,9 @@ struct NetworkVerdict {
   std::string reason = {};  // of each of those
 };
 
-// Faster means what speed_of() says of one timing, or, while that is undecided, of two or three of them together. A layer or
-// network whose ratio is 1.02 is taken for faster in at most one comparison of nineteen: at most 1, 5 and 9 of 10, 20 and 30
-// batches are then below it. A smaller ratio errs less often. settle() compares the network anew after each layer that went back.
+// Faster means what speed_of() says of one timing. While that is undecided, a second and a third timing are joined to it. Of a
+// layer or network whose true ratio is 1.02, at most one comparison in nineteen says faster; of a smaller ratio, fewer. settle()
+// compares the network anew after each layer that went back.
 class Veto {
  public:
   explicit Veto(const VetoOptions& options) : options_(options) {}
@@ -113,9 +113,9 @@ class Veto {
   void share_rank_timings(std::vector<RankTiming> timings) const;
   bool shares_rank_timings() const { return bool(options_.share_timings); }  // without it that does nothing
 
-  // The speed that settle() left the network with, in other phases: of a network that decodes (layers/decoding.h), where a layer
-  // is left. As decisions, which decide nothing: in few rounds, and what kernels choose for these shapes is not recorded. Those
-  // that are not known and may not be measured, or for which memory is short, are left out.
+  // The speed that settle() left the network with, in other phases: of a transformer, where a layer is left; decode only where
+  // the network decodes (layers/decoding.h). As decisions, which decide nothing: in few rounds, and what kernels choose for these
+  // shapes is not recorded. Those that are not known and may not be measured, or for which memory is short, are left out.
   std::vector<PhaseSpeed> other_speeds(std::unique_ptr<Module>& root, std::span<Replaced> replaced, const Shape& input) const;
 
   Phase phase() const { return options_.timing.phase; }

@@ -69,6 +69,7 @@ TEST_F(Text, ASignalEndsTheReadingOfFilesAtOnce) {
                          {"TESSERA_CACHE=" + folder_ / "cache"});
   std::ofstream writer(pipe);  // opens when the program reads it
   program.send(SIGTERM);
+  ASSERT_TRUE(program.ends_within(std::chrono::seconds(20)));
   EXPECT_EQ(program.finish().exit_code, 128 + SIGTERM);
   EXPECT_FALSE(std::filesystem::exists(folder_ / "runs"));
 }

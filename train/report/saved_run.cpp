@@ -48,7 +48,8 @@ Subset split_of(const DataSplits& data, const std::string& name, std::string_vie
   TESSERA_CHECK(name == "test" || name == "val" || name == "train", ConfigError, verb, ": no split '", name,
                 "'; there are test, val, train");
   const Subset& split = name == "test" ? data.test : name == "val" ? data.val : data.train;
-  TESSERA_CHECK(split.size() > 0, ConfigError, verb, ": the ", name, " split is empty: data: leaves no samples for it");
+  TESSERA_CHECK(split.size() > 0, ConfigError, verb, ": the ", name,
+                " split is empty; the run's data block leaves it no samples");
   return without_left_out(split);
 }
 

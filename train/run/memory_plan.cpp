@@ -190,7 +190,7 @@ void MemoryPlan::fields(Fields& f) {
   f.add_computed("peak", peak(), {.help = "bytes at the highest point of a step: the sum of the others"});
   f.add("data_set", data_set, {.help = "samples of all splits that are held"});
   f.add("loader", loader, {.help = "batches held ahead, and the one in use"});
-  f.add("weights", weights, {.help = "parameters, masks, buffers, and the pairs of sparse attention"});
+  f.add("weights", weights, {.help = "parameters, masks, buffers, and on a CPU the pairs of sparse attention"});
   f.add("optimizer", optimizer, {.help = "its state"});
   f.add("hooks", hooks, {.help = "moving averages, low-rank copies and dual variables, teachers"});
   f.add("snapshot", snapshot, {.help = "the copy that an asynchronous save writes"});

@@ -123,6 +123,16 @@ TEST_F(VetoTest, WhatIsUndecidedIsTimedAgain) {
   EXPECT_GT(report.layers.at(0).speed->ratio.low, 2) << "the last rounds tell";
 }
 
+TEST_F(VetoTest, AStopIsAskedForBeforeEachTiming) {
+  add_dense("a", kSlow);
+  std::vector<std::string> told;
+  TestPass pass([](const std::string&) { return std::make_unique<QuickInTheEnd>(); });
+  const Veto veto({.batch = 3, .before_timing = [&](const std::string& what) { told.push_back(what); }});
+  run_pass(root_, pass, {1, 4}, &veto);
+  EXPECT_GT(std::ranges::count(told, "a"), 1);
+  EXPECT_EQ(std::ranges::count(told, "the network"), 1) << "decided by one";
+}
+
 TEST_F(VetoTest, KeepAlwaysLeavesItAndMarksIt) {
   add_dense("a", kQuick);
   const PassReport report = run(everywhere(kSlow), /*only_faster=*/false);

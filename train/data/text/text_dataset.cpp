@@ -42,9 +42,10 @@ TextDataset::TextDataset(std::shared_ptr<const TokenStore> store, std::shared_pt
     if (padded) fields_.push_back({"key_mask", DType::u8, window});
   }
   TESSERA_CHECK(!evaluates || can_be_scored(), ConfigError, files_.front(),
-                files_.size() > 1 ? str(" and ", files_.size() - 1, " more") : "", ": ", split_.name,
-                " asks for no token: all its ", split_.end - split_.begin,
-                " are special ones, unknown ones or left as they are; needs more text, or tokenizer ", "that knows it");
+                files_.size() > 1 ? str(" and ", files_.size() - 1, " more") : "", ": ", split_.name, " asks for none of its ",
+                split_.end - split_.begin, " tokens: ",
+                predicts_next() ? "all are special or unknown" : "all are special or unknown, or the seed hides none",
+                "; needs more text, or a tokenizer that knows it");
 }
 
 // Special tokens and unknown ones stand for no bytes, and are never hidden.

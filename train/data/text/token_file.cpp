@@ -6,7 +6,7 @@ namespace tessera {
 namespace {
 
 constexpr std::string_view kMagic{"tessera tokens\n\0", 16};
-constexpr std::uint32_t kVersion = 1;
+constexpr std::uint32_t kVersion = 2;
 constexpr std::size_t kHeader = 64, kKey = 32, kTrailer = 16 + kKey, kTextEntry = 16;
 constexpr std::size_t kKeyAt = kMagic.size() + 8;
 
@@ -30,9 +30,10 @@ TokenFileWriter::TokenFileWriter(WritableFile& file, std::string_view key, std::
   std::string header(kMagic);
   append(header, kVersion);
   append(header, static_cast<std::uint32_t>(width_));
+  hash_.update(header);
   header += key;
   header.resize(kHeader, '\0');
-  write(header);
+  file_.write(header);
 }
 
 void TokenFileWriter::write(std::string_view bytes) {
@@ -64,7 +65,11 @@ TokenFile::TokenFile(std::string_view bytes, std::string_view key, const std::st
   const auto version = number_at<std::uint32_t>(bytes, kMagic.size());
   TESSERA_CHECK(version == kVersion, IoError, path, ": has version ", version, "; needs ", kVersion);
   const std::string_view sealed = bytes.substr(0, bytes.size() - kKey);
-  TESSERA_CHECK(xxh3_128(sealed) == bytes.substr(sealed.size()), IoError, path, ": is damaged: its checksum differs");
+  digest_ = bytes.substr(sealed.size());
+  Xxh3Stream hash;
+  hash.update(sealed.substr(0, kKeyAt));
+  hash.update(sealed.substr(kHeader));
+  TESSERA_CHECK(hash.hex() == digest_, IoError, path, ": is damaged: its checksum differs");
   TESSERA_CHECK(bytes.substr(kKeyAt, kKey) == key, IoError, path, ": holds the tokens of other files");
   width_ = number_at<std::uint32_t>(bytes, kMagic.size() + 4);
   const auto texts = number_at<std::uint64_t>(bytes, sealed.size() - 16);
@@ -75,7 +80,6 @@ TokenFile::TokenFile(std::string_view bytes, std::string_view key, const std::st
   TESSERA_CHECK(fits, IoError, path, ": ", tokens, " tokens of ", texts, " texts do not fit its ", bytes.size(), " bytes");
   ids_ = bytes.data() + kHeader;
   tokens_ = static_cast<std::int64_t>(tokens);
-  digest_ = xxh3_128(bytes.substr(kHeader, tokens * width_));
   for (std::size_t i = 0, at = kHeader + tokens * width_; i < texts; ++i, at += kTextEntry) {
     texts_.push_back({number_at<std::int64_t>(bytes, at), number_at<std::int64_t>(bytes, at + 8)});
   }

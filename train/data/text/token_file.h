@@ -2,8 +2,9 @@
 //   64 bytes: "tessera tokens\n\0", u32 version, u32 bytes of an id (2 or 4), key (32 characters), 8 bytes of 0
 //   the ids, one after the other
 //   for each text: u64 its first token, u64 its bytes
-//   48 bytes: u64 texts, u64 tokens, XXH3-128 of everything before it (32 characters)
-// Numbers are little-endian. The key says what the tokens are of; a file is known to be whole by its last bytes.
+//   48 bytes: u64 texts, u64 tokens, XXH3-128 of everything before it but the key (32 characters)
+// Numbers are little-endian. The key says what the tokens are of; a file is known to be whole by its last bytes, which are equal
+// where the tokens are, whatever made them.
 #pragma once
 
 #include <cstdint>
@@ -57,10 +58,10 @@ class TokenFile {
     return static_cast<TokenId>(id);
   }
   const std::vector<Text>& texts() const noexcept { return texts_; }
-  const std::string& digest() const noexcept { return digest_; }  // XXH3-128 of the tokens alone, whatever made them
+  std::string_view digest() const noexcept { return digest_; }  // its last bytes
 
  private:
-  std::string digest_;
+  std::string_view digest_;
   const char* ids_ = nullptr;
   std::size_t width_ = 0;
   std::int64_t tokens_ = 0;

@@ -105,7 +105,7 @@ TEST_F(LoadText, AnEvaluationNeedsATokenToAskFor) {
   for (const char* const task : {"next-token", "masked-token"}) {
     config.task = task;
     const std::string refusal = message_of<ConfigError>([&] { load_text(config, 1); });
-    EXPECT_TRUE(refusal.starts_with(config.files[0] + ": val asks for no token: all its ")) << task << ": " << refusal;
+    EXPECT_TRUE(refusal.starts_with(config.files[0] + ": val asks for none of its ")) << task << ": " << refusal;
   }
   config.task = "next-token";
   config.files = {write("b.txt", known + known + known + known)};

@@ -12,6 +12,7 @@
 #include "tests/train/data/text/tokenizer_files.h"
 #include "train/data/text/bpe_tokenizer.h"
 #include "train/data/text/byte_tokenizer.h"
+#include "train/data/text/text_dataset.h"
 
 namespace tessera {
 namespace {
@@ -105,7 +106,13 @@ TEST_F(TokenCache, AnotherLibraryMakesThemAnewAndTheirDigestTellsWhetherTheyDiff
   const auto again = tokens_of(files, OtherLibrary());
   EXPECT_EQ(cached().size(), 2u);
   EXPECT_EQ(again->tokens().digest(), first->tokens().digest());
-  EXPECT_NE(tokens_of({files[1], files[0]}, bytes)->tokens().digest(), first->tokens().digest());
+  const auto others = tokens_of({files[1], files[0]}, bytes);
+  EXPECT_NE(others->tokens().digest(), first->tokens().digest());
+  const auto fingerprint = [&](const std::shared_ptr<const TokenStore>& store) {
+    return TextDataset(store, std::make_shared<ByteTokenizer>(), files, {"train", 0, 38}, {.sequence = 8}).fingerprint();
+  };
+  EXPECT_EQ(fingerprint(again), fingerprint(first)) << "a run goes on with equal tokens";
+  EXPECT_NE(fingerprint(others), fingerprint(first));
   EXPECT_TRUE(bpe.library().starts_with("utf8proc ")) << bpe.library();
 }
 
