@@ -30,6 +30,7 @@ class Admm final : public Hook {
   std::string_view name() const override { return kName; }
   void on_stage_begin(Module& model) override;
   void on_step_begin(Module& model, std::int64_t step, StepStateData& data) override;  // sets rho's slot
+  bool needs_gradients() const override { return true; }
   void after_backward(Module& model, const StepState& step) override;
   std::int64_t interval() const override { return interval_; }
   void between_steps(Module& model, std::int64_t steps_done) override;

@@ -1,5 +1,6 @@
 #include "optim/optimizer.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "core/support/error.h"
@@ -20,11 +21,19 @@ void Optimizer::bind(const std::vector<NamedParameter>& parameters) {
 }
 
 void Optimizer::step(const StepState& step_state, const Tensor& norm) {
+  step_where([](const Parameter&) { return true; }, step_state, norm);
+}
+
+void Optimizer::step(const StepState& step_state, const Tensor& norm, std::span<Parameter* const> of) {
+  step_where([&](const Parameter& parameter) { return std::ranges::find(of, &parameter) != of.end(); }, step_state, norm);
+}
+
+void Optimizer::step_where(const std::function<bool(const Parameter&)>& taken, const StepState& step_state, const Tensor& norm) {
   std::vector<Update> updates;
   updates.reserve(entries_.size());
   for (const Entry& entry : entries_) {
     const Parameter& parameter = *entry.parameter;
-    if (!parameter.trainable() || !parameter.grad().defined()) continue;
+    if (!parameter.trainable() || !parameter.grad().defined() || !taken(parameter)) continue;
     TESSERA_CHECK(parameter.value().is_contiguous(), InternalError, name(), ": ", entry.path, " is not contiguous");
     const Tensor mask = parameter.mask().defined() ? parameter.mask().contiguous() : Tensor();
     updates.push_back({parameter, {parameter.value(), parameter.grad().contiguous(), mask}, entry.slots});

@@ -2,6 +2,7 @@
 // so that a step allocates nothing. The learning rate is read by kernels from the step state, never from the config.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <span>
 #include <string>
@@ -34,6 +35,8 @@ class Optimizer {
   // One update of every trainable parameter that has a gradient. Gradients stay: the caller clears them. `norm`, an f64 scalar on
   // their device, becomes their norm, of the same bytes as clip_grad_norm() gives, unless it is undefined.
   void step(const StepState& step_state, const Tensor& norm = {});
+  // The same of these parameters alone. A step may be made of several such updates, each of other parameters.
+  void step(const StepState& step_state, const Tensor& norm, std::span<Parameter* const> of);
 
   // Tensors under "<parameter path>.<slot>", e.g. "fc.weight.momentum".
   State state() const;
@@ -58,6 +61,8 @@ class Optimizer {
     Parameter* parameter;
     Slots slots;
   };
+  void step_where(const std::function<bool(const Parameter&)>& taken, const StepState& step_state, const Tensor& norm);
+
   std::vector<Entry> entries_;
 };
 

@@ -39,7 +39,8 @@ class Rigl final : public Hook {
   std::string_view name() const override { return kName; }
   void on_stage_begin(Module& model) override;
   void on_step_begin(Module& model, std::int64_t step, StepStateData& data) override;
-  void after_backward(Module& model, const StepState& step) override;  // keeps the gradients, of which masks still hide nothing
+  bool needs_gradients() const override { return true; }
+  void after_backward(Module& model, const StepState& step) override;  // keeps the gradients; masks still hide nothing of them
   std::int64_t interval() const override { return every_; }
   void between_steps(Module& model, std::int64_t steps_done) override;
   void on_stage_end(Module& model) override;

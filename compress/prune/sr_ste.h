@@ -33,6 +33,7 @@ class SrSte final : public Hook {
   std::string_view name() const override { return kName; }
   void on_stage_begin(Module& model) override;  // throws ConfigError where a weight has a mask already
   void on_step_begin(Module& model, std::int64_t step, StepStateData& data) override;  // W~ takes the place of W
+  bool needs_gradients() const override { return true; }
   void after_backward(Module& model, const StepState& step) override;  // W comes back, with the pull
   std::int64_t interval() const override { return freeze_; }
   void between_steps(Module& model, std::int64_t steps_done) override;

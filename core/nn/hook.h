@@ -38,6 +38,8 @@ class Hook {
   // The loss of a micro-batch: `value` is what there is so far, the scores are what the network says of the first of `parts`. It
   // is differentiated.
   virtual Var loss(const Var& value, const Var& /*scores*/, std::span<const NamedTensor> /*parts*/) { return value; }
+  // Whether after_backward is called. Weights are not updated before it then; elsewhere they may be while backward goes on.
+  virtual bool needs_gradients() const { return false; }
   virtual void after_backward(Module&, const StepState&) {}  // once a step, after unscaling, before clipping; may edit gradients
   virtual void after_step(Module&, const StepState&) {}
   // Whether they have something to do on the host at every step: no step is recorded then.

@@ -88,9 +88,6 @@ class DryRun {
     const std::vector<std::int64_t> sizes = dry_sizes(micro_batch_);
     std::vector<double> activations;
     for (const std::int64_t size : sizes) activations.push_back(saved_by_forward(size));
-    for (const NamedParameter& entry : named_parameters(*model_)) {
-      if (entry.parameter->trainable()) plan.gradients += static_cast<std::int64_t>(entry.parameter->value().bytes());
-    }
     plan.activations = std::llround(at_size(sizes, activations, micro_batch_));
     double peak = peak_of_step(sizes, plan);
     if (by_clock) peak = std::max(peak, peak_of_ways(sizes, plan));
@@ -98,12 +95,21 @@ class DryRun {
   }
 
  private:
-  static void measure_state(const StageTrainer& trainer, std::int64_t all, MemoryPlan& plan) {
+  void measure_state(const StageTrainer& trainer, std::int64_t all, MemoryPlan& plan) const {
+    plan.gradients = trainer.updates_early() && !accumulates_ ? 0 : bytes_of_gradients();
     plan.hooks = 0;
     for (const auto& [name, state] : trainer.state()) {
       if (is_part_of_hook(name)) plan.hooks += bytes_of(state);
     }
     plan.optimizer = all - plan.hooks;
+  }
+
+  std::int64_t bytes_of_gradients() const {
+    std::int64_t bytes = 0;
+    for (const NamedParameter& entry : named_parameters(*model_)) {
+      if (entry.parameter->trainable()) bytes += static_cast<std::int64_t>(entry.parameter->value().bytes());
+    }
+    return bytes;
   }
 
   double peak_of_step(const std::vector<std::int64_t>& sizes, MemoryPlan& plan) {
@@ -194,7 +200,7 @@ void MemoryPlan::fields(Fields& f) {
   f.add("optimizer", optimizer, {.help = "its state"});
   f.add("hooks", hooks, {.help = "moving averages, low-rank copies and dual variables, teachers"});
   f.add("snapshot", snapshot, {.help = "the copy that an asynchronous save writes"});
-  f.add("gradients", gradients, {.help = "of all trainable parameters"});
+  f.add("gradients", gradients, {.help = "of all trainable parameters; 0 where weights are updated while backward goes on"});
   f.add("activations", activations, {.help = "saved for backward, of one micro-batch"});
   f.add("temporaries", temporaries, {.help = "the rest of the step"});
 }

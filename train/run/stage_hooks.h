@@ -54,7 +54,7 @@ bool is_part_of_hook(std::string_view part);
 
 // The part whose tensors are evaluated in the place of the weights of the same paths.
 std::string evaluation_part();
-// The part that may name weights of which an evaluation sees some elements alone (hide_as_evaluated).
+// The part that may name weights. An evaluation sees only some of their elements (hide_as_evaluated).
 std::string hiding_part();
 
 }  // namespace tessera

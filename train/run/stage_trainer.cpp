@@ -62,6 +62,10 @@ StageTrainer::StageTrainer(Module& model, const TrainingConfig& config, const Ta
   std::unique_ptr<PowerSgd> power;
   if (config_.power_sgd) power = std::make_unique<PowerSgd>(*config_.power_sgd, ranks_, parameters_, seed_);
   if (power || ranks_.size() > 1) exchange_ = std::make_unique<GradientExchange>(ranks_, parameters_, std::move(power));
+  const bool needs_gradients = std::ranges::any_of(hooks_, [](const auto& hook) { return hook->needs_gradients(); });
+  if (!needs_gradients && !exchange_ && !config_.clip_norm && !scales_loss_ && device_of(model).is_cpu()) {
+    early_ = std::make_unique<EarlyUpdates>(parameters_, [this](std::span<Parameter* const> some) { update_early(some); });
+  }
   if (!on_host && !exchange_) graph_ = StepGraph(step_recorder(step_state_.tensor().device()));
 }
 
@@ -82,7 +86,13 @@ StageTrainer::Portion StageTrainer::share_of_rank(const Batch& batch) const {
   return {.samples = share * ranks_.size(),
           .first_micro = ranks_.rank() * ((share + micro - 1) / micro),
           .micro = micro,
-          .exchange = exchange_.get()};
+          .done = leaf_done()};
+}
+
+// A check looks at all gradients before any weight changes.
+LeafDone StageTrainer::leaf_done() const {
+  if (exchange_) return exchange_->send();
+  return early_ && !NumericCheck::active() ? early_->take() : LeafDone();
 }
 
 // Of all ranks' samples, in micro-batches as small as a rank's.
@@ -111,8 +121,7 @@ void StageTrainer::accumulate_gradients(const Batch& batch, const Context& conte
     charge_profile(ProfilePart::metrics, "loss");
     const NumericCheckPause pause(may_overflow());
     const bool last = end == samples;
-    backward(scales_loss_ ? scaled_by_loss_scale(value, step_state_) : value, {},
-             last && portion.exchange != nullptr ? portion.exchange->send() : LeafDone());
+    backward(scales_loss_ ? scaled_by_loss_scale(value, step_state_) : value, {}, last ? portion.done : LeafDone());
   }
 }
 
@@ -195,7 +204,9 @@ void StageTrainer::compute_step(const Batch& batch) {
   }
   if (exchange_) exchange();
   if (scales_loss_) unscale_gradients(parameters_, step_state_);
-  for (const auto& hook : hooks_) hook->after_backward(model_, step_state_);
+  for (const auto& hook : hooks_) {
+    if (hook->needs_gradients()) hook->after_backward(model_, step_state_);
+  }
   charge_profile(ProfilePart::hooks, "after_backward");
   try {
     update_weights();
@@ -206,6 +217,7 @@ void StageTrainer::compute_step(const Batch& batch) {
 }
 
 void StageTrainer::drop_gradients() {
+  if (early_) early_->forget();
   for (const NamedParameter& entry : parameters_) entry.parameter->zero_grad();
 }
 
@@ -221,7 +233,16 @@ std::vector<const void*> StageTrainer::memory() const {
   return addresses;
 }
 
+void StageTrainer::update_early(std::span<Parameter* const> some) {
+  const Tensor norm = Tensor::empty({}, DType::f64, norm_sum_.device());
+  optimizer_->step(step_state_, norm, some);
+  add_norm(norm);
+  for (Parameter* const parameter : some) parameter->zero_grad();
+  charge_profile(ProfilePart::update, optimizer_->name());
+}
+
 void StageTrainer::update_weights() {
+  if (early_) early_->finish();
   if (NumericCheck::active() && !may_overflow()) check_gradients(model_, parameters_);
   if (config_.clip_norm) {
     for (const NamedParameter& entry : parameters_) entry.parameter->mask_grad();  // the norm counts what is trained

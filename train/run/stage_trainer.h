@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "core/autograd/backward.h"
 #include "core/comm/communicator.h"
 #include "core/device/step_state.h"
 #include "core/nn/hook.h"
@@ -16,6 +17,7 @@
 #include "optim/optimizer.h"
 #include "train/data/batch.h"
 #include "train/experiment.h"
+#include "train/run/early_updates.h"
 #include "train/run/stage_hooks.h"
 #include "train/run/step_exchange.h"
 #include "train/run/step_graph.h"
@@ -74,6 +76,8 @@ class StageTrainer {
   void with_gradients(const Batch& batch, const std::function<void()>& body);
 
   void begin_stage();  // tells the hooks, before the first step; instead of load_state()
+  // Whether weights are updated in a step's last backward: without micro-batches their gradients are never all there.
+  bool updates_early() const noexcept { return early_ != nullptr; }
   // What hooks have to do on the host after so many steps of the stage.
   void between_steps(std::int64_t steps_done);
   std::vector<Value> take_rows();  // of all hooks, since the last call
@@ -97,10 +101,11 @@ class StageTrainer {
     std::int64_t samples = 0;  // of the step, over all ranks
     std::int64_t first_micro = 0;  // index in the step of the batch's first micro-batch
     std::int64_t micro = 0;  // samples of a micro-batch at most
-    GradientExchange* exchange = nullptr;  // that sends the gradients to other ranks
+    LeafDone done = {};  // told of the gradients that are complete
   };
   Portion share_of_rank(const Batch& batch) const;
   Portion whole(const Batch& batch) const;
+  LeafDone leaf_done() const;
   void exchange();  // with the other ranks
   void compute_step(const Batch& batch);  // all of a step that a graph may record
   void drop_gradients();
@@ -113,6 +118,7 @@ class StageTrainer {
   void accumulate_gradients(const Batch& batch, const Context& context, const Portion& portion);
   bool unscaled_gradients(const Batch& batch);
   void update_weights();
+  void update_early(std::span<Parameter* const> some);
 
   Module& model_;
   TrainingConfig config_;
@@ -134,6 +140,7 @@ class StageTrainer {
   std::int64_t loss_count_ = 0;
   std::vector<Tensor> losses_;  // of a step's micro-batches, where others follow from other ranks
   std::unique_ptr<GradientExchange> exchange_;  // null in one process without power_sgd
+  std::unique_ptr<EarlyUpdates> early_;  // null where gradients are needed behind backward
   StepGraph graph_;
   std::function<void()> renew_;
 };

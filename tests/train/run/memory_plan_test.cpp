@@ -148,12 +148,13 @@ TEST(PlanMemory, CountsAMicroBatchAndTheGradientsOfTheOneBefore) {
   const MemoryPlan four = *make_plan(parts).stages[0].memory;
   EXPECT_NEAR(static_cast<double>(one.activations) / static_cast<double>(four.activations), 4.0, 0.05);
   EXPECT_EQ(one.loader, four.loader);
-  EXPECT_EQ(one.gradients, four.gradients);
+  EXPECT_EQ(one.gradients, 0);
+  EXPECT_EQ(four.gradients, 4 * make_plan(parts).cost.parameters) << "those of one micro-batch wait for the next";
 }
 
 TEST(PlanMemory, NamesEachPart) {
-  const Plan plan =
-      make_plan(experiment(str("model: {name: mlp, hidden: [64]}\noptimizer: {name: adamw}\nema: {decay: 0.9}\n", kTrain)));
+  const std::string text = str("model: {name: mlp, hidden: [64]}\noptimizer: {name: adamw}\nema: {decay: 0.9}\n", kTrain);
+  const Plan plan = make_plan(experiment(text + "clip_norm: 1\n"));
   const MemoryPlan& memory = *plan.stages[0].memory;
   const std::int64_t weights = 4 * plan.cost.parameters;
   const auto near = [](std::int64_t bytes, std::int64_t expected) {  // up to cache lines
@@ -167,6 +168,8 @@ TEST(PlanMemory, NamesEachPart) {
   EXPECT_EQ(memory.data_set, 340 * (plan.input.numel() + 8));
   near(memory.loader, 64 * (4 * plan.input.numel() + 8));
   EXPECT_GT(memory.activations, 64 * 4 * 64);  // the hidden layer's output at least
+  const MemoryPlan unclipped = *make_plan(experiment(text)).stages[0].memory;
+  EXPECT_EQ(unclipped.gradients, 0) << "each is dropped in backward";
 }
 
 TEST(PlanMemory, CountsThePairsOfSparseAttention) {

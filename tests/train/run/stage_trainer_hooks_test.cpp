@@ -23,6 +23,7 @@ class Witness final : public Hook {
   void on_step_begin(Module&, std::int64_t step, StepStateData& data) override {
     data.slots[slot_] = static_cast<double>(step) / static_cast<double>(length_.steps);
   }
+  bool needs_gradients() const override { return true; }
   void after_backward(Module& model, const StepState& state) override {
     const double value = step_state_data(state.tensor()).slots[slot_];
     for (const NamedParameter& entry : named_parameters(model)) {

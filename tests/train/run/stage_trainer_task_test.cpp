@@ -12,7 +12,7 @@
 namespace tessera {
 namespace {
 
-// No classes and no labels: the distance to numbers that the batch brings, of which less is better.
+// No classes and no labels: the distance to numbers that the batch brings. Less is better.
 class Regression final : public Task {
  public:
   std::string_view name() const override { return "regression"; }
