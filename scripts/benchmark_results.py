@@ -308,10 +308,11 @@ def infer_runs(lines):
 
 
 def agreement(runs):
-    """How far apart the medians of the earlier and the later half of a row's lines are, and whether that is near enough."""
+    """How far apart the earlier and the later half of a row's lines are, by the median of what counts of their ratios, and whether
+    that is near enough."""
     if len(runs) % 2 == 1:
         return f"{len(runs)} line{'' if len(runs) == 1 else 's'}: needs two calls of scripts/bench", False
-    before, after = (median(line["ratio"]["median"] for line in half)
+    before, after = (median(counted(line["ratio"]) for line in half)
                      for half in (runs[: len(runs) // 2], runs[len(runs) // 2 :]))
     difference = abs(after - before) / before
     text = f"{before:.2f}, {after:.2f}: {100 * difference:.1f} %"

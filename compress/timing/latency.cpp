@@ -1,5 +1,6 @@
 #include "compress/timing/latency.h"
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <utility>
@@ -16,6 +17,7 @@ namespace tessera {
 namespace {
 
 constexpr int kWarmUp = 10;
+constexpr int kWarmUpAgain = 2;  // of networks that ran before
 
 Tensor random_batch(const Shape& shape, std::string_view purpose, const WorkOptions& options) {
   const Tensor batch = Tensor::empty(shape);
@@ -108,16 +110,26 @@ PairedTiming time_networks(std::span<Module* const> networks, const Shape& input
     if (options.phase == Phase::training) states.push_back(std::make_unique<Untouched>(*network));
     contenders.push_back({.run = [&work, network] { work.run(*network); }});
   }
-  const Timings timings = time_in_turn(contenders, {.device = options.device, .warm_up = kWarmUp, .rounds = repeats});
-  warn_of(timings.disturbance, contenders.size() == 1 ? "the network" : "the networks");
   PairedTiming result;
+  int warm_up = kWarmUp;
+  if (contenders.size() > 1) {
+    const Turns alone{.device = options.device, .warm_up = kWarmUp, .rounds = std::min(kRunsAlone, repeats)};
+    for (const Contender& contender : contenders) {
+      result.alone.push_back(quantile(time_in_turn(std::span(&contender, 1), alone).ms.front(), 0.5));
+    }
+    warm_up = kWarmUpAgain;
+  }
+  const Timings timings = time_in_turn(contenders, {.device = options.device, .warm_up = warm_up, .rounds = repeats});
+  warn_of(timings.disturbance, contenders.size() == 1 ? "the network" : "the networks");
   result.replayed = timings.replayed;
   for (const std::vector<double>& samples : timings.ms) {
     std::vector<double> ratios(samples.size());
     for (std::size_t round = 0; round < samples.size(); ++round) ratios[round] = timings.ms[0][round] / samples[round];
     result.networks.push_back(summarise(samples));
     result.speedup.push_back(summarise(ratios));
+    result.of_medians.push_back(result.networks.front().median / result.networks.back().median);
   }
+  if (contenders.size() == 1) result.alone.push_back(result.networks.front().median);
   return result;
 }
 

@@ -64,16 +64,22 @@ class Untouched {
   std::vector<Tensor> buffers_;
 };
 
+constexpr std::int64_t kRunsAlone = 7;
+
 struct PairedTiming {
   std::vector<Summary> networks;  // milliseconds per batch
   // Median over the rounds of time(first network) / time(network i), with p10 and p90. 1 for the first.
   std::vector<Summary> speedup;
+  // The same of the two medians. A claim counts the lower of the two.
+  std::vector<double> of_medians;
+  // As a control: each network's median of kRunsAlone runs in a row, or fewer rounds, before the turns.
+  std::vector<double> alone;
   bool replayed = false;  // as Timings say
 };
 
 // One random batch of the input shape: inference or decode, with what kernels derive from weights kept from call to call, or a
-// forward and a backward in training, which leaves the networks as they were. Warms up each network, then times them in turn,
-// `repeats` rounds.
+// forward and a backward in training, which leaves the networks as they were. Warms up each network, times each alone, then all
+// in turn, `repeats` rounds.
 PairedTiming time_networks(std::span<Module* const> networks, const Shape& input, std::int64_t repeats,
                            const WorkOptions& options = {});
 

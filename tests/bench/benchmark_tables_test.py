@@ -146,6 +146,12 @@ class Tables(TablesCase):
                                               "train_bench resnet18 f32 128 32x32x3 1.13: 2.00, 2.05: 2.5 %\n"))
         self.assertIn("\nold\n", self.page.read_text())
 
+    def test_compare_takes_the_lower_of_two_ratios(self):
+        earlier, later = ({"median": 2.0, "p10": 1.8, "p90": 2.2, "of_medians": of_medians} for of_medians in (1.9, 1.5))
+        self.results("train_bench", train(2.0) | {"ratio": earlier}, train(2.0) | {"ratio": later})
+        self.assertEqual(self.compared(), (1, "train_bench resnet20 f32 128 32x32x3 1.13: 1.90, 1.50: 21.1 % APART, "
+                                              "beyond the rounds' p10 to p90, 1.80 to 2.20\n"))
+
     def test_compare_refuses_rows_that_one_call_gave(self):
         row = "train_bench resnet20 f32 128 32x32x3 1.13: "
         for count, lines in ((1, "1 line"), (3, "3 lines")):

@@ -135,7 +135,7 @@ TEST_F(Phases, BenchTimesANewPosition) {
 
 TEST_F(Phases, TheTableOfARunHasThemWhereItIsAsked) {
   ASSERT_EQ(start("runs", {"report.decode={batch: [3], repeats: 5}"}).exit_code, 0);
-  expect_outcome(run({"table", run_in("runs")}), 0, "| decode, batch 3: ms (p10-p90) | speed-up (p10-p90) |");
+  expect_outcome(run({"table", run_in("runs")}), 0, "| decode, batch 3: ms (p10-p90) | speed-up (p10-p90; of medians) |");
   expect_outcome(run({"validate", file(), "report.decode={}", "data={name: glyphs, count: 48, batch: 4}",
                       "model={name: mlp, hidden: [6]}", "stages=[{name: a, train: 1s}]"}),
                  2, "report.decode: is of networks that write text; the network reads no tokens");
@@ -152,7 +152,7 @@ decode: {batch: [1], repeats: 5}
 )");
   expect_outcome(run({"reproduce", folder_ / "t.yaml", "--runs", folder_ / "runs", "--results", folder_ / "results"}), 0,
                  "timing 2 networks on inputs of [16] at batch 1, decode");
-  expect_in(read_bytes(folder_ / "results/t.md"), "| decode, batch 1: ms (p10-p90) | speed-up (p10-p90) |");
+  expect_in(read_bytes(folder_ / "results/t.md"), "| decode, batch 1: ms (p10-p90) | speed-up (p10-p90; of medians) |");
   expect_in(read_bytes(folder_ / "results/t.jsonl"), "\"decode\"");
 }
 

@@ -15,7 +15,7 @@ namespace tessera {
 
 struct PredictOptions {
   std::string network;  // a run folder, or a file of `tessera export --layout tessera` or `tessera compress`
-  std::vector<std::string> inputs = {};  // files and folders, of which train/tasks/prediction.h makes samples
+  std::vector<std::string> inputs = {};  // files and folders; train/tasks/prediction.h makes samples of them
   std::string text = {};  // answered behind them; "" = none
   std::string at = {};  // of a run: as EvalOptions::at
   std::int64_t top = 5;  // answers told of each sample, the likeliest first

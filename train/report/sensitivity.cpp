@@ -94,7 +94,7 @@ struct LayerTarget {
   double target = 1;  // the least of its weights'; 0: none
 };
 
-// Of each layer once, whose weights follow each other. Those of which nothing would be pruned are left out.
+// Of each layer once, whose weights follow each other. Layers that would lose nothing are left out.
 std::vector<LayerTarget> layer_targets(std::span<const WeightSensitivity> weights) {
   std::vector<LayerTarget> targets;
   for (const WeightSensitivity& weight : weights) {

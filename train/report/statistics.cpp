@@ -4,6 +4,7 @@
 #include <numbers>
 
 #include "core/support/error.h"
+#include "core/support/text.h"
 
 namespace tessera {
 namespace {
@@ -24,6 +25,22 @@ double central_probability(double t, std::int64_t freedom) {
 }
 
 }  // namespace
+
+std::string spread_text(const Summary& summary, std::optional<double> of_medians) {
+  return str(formatted("%.2f", summary.median), " (", formatted("%.2f", summary.p10), '-', formatted("%.2f", summary.p90),
+             of_medians ? str("; ", formatted("%.2f", *of_medians)) : "", ')');
+}
+
+std::string far_from_alone(std::span<const TimedAlone> all) {
+  std::string text;
+  for (const TimedAlone& one : all) {
+    const double ratio = one.in_turn / one.alone;
+    if (std::abs(ratio - 1) > kFarFromAlone) text += str(text.empty() ? "" : ", ", one.name, ' ', formatted("%.2f", ratio));
+  }
+  if (text.empty()) return text;
+  return str("Times in turn that are more than ", formatted("%.0f", 100 * kFarFromAlone),
+             " % from the network's time alone, as a multiple of it: ", text, '.');
+}
 
 double mean_of(std::span<const double> samples) {
   double sum = 0;

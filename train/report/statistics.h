@@ -4,10 +4,12 @@
 #include <cmath>
 #include <cstdint>
 #include <limits>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
 
+#include "compress/timing/summary.h"
 #include "train/tasks/metric.h"
 
 namespace tessera {
@@ -19,6 +21,19 @@ double sample_stddev(std::span<const double> samples);  // 0 of fewer than two
 inline constexpr std::size_t kRunsForDeviation = 3;
 // "93.28 ± 0.04" in the metric's unit, the mean alone of fewer runs, "-" of none.
 std::string mean_text(const Metric& metric, std::span<const double> values);
+
+// "2.00 (1.50-3.00)": the median, with p10 and p90. Of a speed-up "2.00 (1.50-3.00; 1.95)", the ratio of the two medians last.
+std::string spread_text(const Summary& summary, std::optional<double> of_medians = {});
+
+// A network's time among others in turn, and alone.
+struct TimedAlone {
+  std::string name;
+  double in_turn = 0;
+  double alone = 0;
+};
+// A sentence that names those whose two times are more than kFarFromAlone apart; "" where there is none.
+std::string far_from_alone(std::span<const TimedAlone> all);
+inline constexpr double kFarFromAlone = 0.1;
 
 // Quantile 0.975 of Student's t distribution, by its closed form for whole degrees of freedom (Abramowitz and Stegun, 26.7.3 and
 // 26.7.4). `freedom` is at least 1.

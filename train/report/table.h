@@ -20,6 +20,8 @@ struct TableLatency {
   std::int64_t batch = 0;
   Summary time;
   Summary speedup;  // over the first stage's network, timed in the same rounds
+  double of_medians = 1;  // the same of the two medians
+  double alone = 0;  // milliseconds, of the network timed alone
   Phase phase = Phase::inference;  // or decode
 
   void fields(Fields& f);

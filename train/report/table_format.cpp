@@ -44,11 +44,12 @@ Timed timed_of(const TableLatency& latency) { return {latency.phase, latency.bat
 std::string latency_cells(const TableRow& row, const Timed& timed) {
   const auto found = std::ranges::find(row.latency, timed, timed_of);
   if (found == row.latency.end()) return "  |  |";
-  const auto cell = [](const Summary& timing) {
-    return str(' ', formatted("%.2f", timing.median), " (", formatted("%.2f", timing.p10), '-', formatted("%.2f", timing.p90),
-               ") |");
-  };
-  return cell(found->time) + cell(found->speedup);
+  return str(' ', spread_text(found->time), " | ", spread_text(found->speedup, found->of_medians), " |");
+}
+
+std::string name_of(const TableRow& row, const TableLatency& latency) {
+  return str(row.stage, " of ", row.experiment, " at ", latency.phase == Phase::decode ? "decode, " : "", "batch ",
+             latency.batch);
 }
 
 // Each processor and number of threads there is; with their experiments when there are several.
@@ -100,7 +101,7 @@ std::string to_markdown(const Table& table) {
   }
   for (const auto& [phase, batch] : all) {
     const std::string name = phase == Phase::inference ? std::string() : str(name_of(phase), ", ");
-    text += str(' ', name, "batch ", batch, ": ms (p10-p90) | speed-up (p10-p90) |");
+    text += str(' ', name, "batch ", batch, ": ms (p10-p90) | speed-up (p10-p90; of medians) |");
     rule += "---|---|";
   }
   text += "\n" + rule + "\n";
@@ -113,16 +114,21 @@ std::string to_markdown(const Table& table) {
   }
   text += str("\nTimed on ", timed_on(table), timed_on(table).ends_with(';') ? "" : ",",
               " networks interleaved, batch norm folded; speed-up over the first stage.\n");
+  std::vector<TimedAlone> alone;
+  for (const TableRow& row : table.rows) {
+    for (const TableLatency& latency : row.latency) alone.push_back({name_of(row, latency), latency.time.median, latency.alone});
+  }
+  if (const std::string far = far_from_alone(alone); !far.empty()) text += far + '\n';
   if (std::ranges::none_of(table.rows, [](const TableRow& row) { return row.range.has_value(); })) return text;
   return text + "Where seeds have different networks, size and time are the first run's, with the range over all in brackets.\n";
 }
 
 std::string to_csv(const Table& table) {
   const std::string_view column = metric_of(table).column;
-  std::string text = str(
-      "experiment,stage,runs,", column, "_mean,", column,
-      "_sd,parameters,macs,file_bytes,phase,batch,ms_median,ms_p10,ms_p90,"
-      "speedup_median,speedup_p10,speedup_p90,processor,threads,parameters_least,parameters_greatest,macs_least,macs_greatest\n");
+  std::string text = str("experiment,stage,runs,", column, "_mean,", column,
+                         "_sd,parameters,macs,file_bytes,phase,batch,ms_median,ms_p10,ms_p90,ms_alone,"
+                         "speedup_median,speedup_p10,speedup_p90,speedup_of_medians,processor,threads,parameters_least,"
+                         "parameters_greatest,macs_least,macs_greatest\n");
   for (const TableRow& row : table.rows) {
     const std::string head =
         str(csv_field(row.experiment), ',', csv_field(row.stage), ',', row.values.size(), ',', formatted("%.6f", row.mean()), ',',
@@ -133,9 +139,10 @@ std::string to_csv(const Table& table) {
             range.greatest_parameters, ',', range.least_macs, ',', range.greatest_macs, '\n');
     for (const TableLatency& latency : row.latency) {
       text += str(head, ',', name_of(latency.phase), ',', latency.batch, ',', latency.time.median, ',', latency.time.p10, ',',
-                  latency.time.p90, ',', latency.speedup.median, ',', latency.speedup.p10, ',', latency.speedup.p90, tail);
+                  latency.time.p90, ',', latency.alone, ',', latency.speedup.median, ',', latency.speedup.p10, ',',
+                  latency.speedup.p90, ',', latency.of_medians, tail);
     }
-    if (row.latency.empty()) text += head + ",,,,,,,," + tail;
+    if (row.latency.empty()) text += head + ",,,,,,,,,," + tail;
   }
   return text;
 }
@@ -145,6 +152,8 @@ void TableLatency::fields(Fields& f) {
   f.add("batch", batch, {.help = "samples of one run"});
   f.add_computed("ms", to_value(time), {.help = "milliseconds of one run: median, p10, p90"});
   f.add_computed("speedup", to_value(speedup), {.help = "over the first stage's network: median, p10, p90"});
+  f.add("of_medians", of_medians, {.help = "speed-up by the two medians"});
+  f.add("alone_ms", alone, {.help = "milliseconds of one run, of the network timed alone"});
 }
 
 void TableRow::fields(Fields& f) {

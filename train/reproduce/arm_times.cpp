@@ -67,7 +67,7 @@ ArmTimes time_batch(const Networks& networks, const TimedBatch& timed, std::int6
   times.processor = computing_device(environment);
   times.threads = resolve_device(networks.config.device).is_cuda() ? 0 : environment.at("compute_threads").as_int();
   for (std::size_t i = 0; i < modules.size(); ++i) {
-    times.arms.push_back({networks.arms[i], timing.networks[i], timing.speedup[i]});
+    times.arms.push_back({networks.arms[i], timing.networks[i], timing.speedup[i], timing.alone[i]});
   }
   return times;
 }

@@ -25,10 +25,6 @@ std::string difference_cell(const Metric& metric, const MeanInterval& difference
              signed_cell(metric, difference.high), ") ", verdict_word(verdict_of(difference)));
 }
 
-std::string time_cell(const Summary& time) {
-  return str(formatted("%.2f", time.median), " (", formatted("%.2f", time.p10), "-", formatted("%.2f", time.p90), ")");
-}
-
 const StageMean& last_stage(const ArmRow& row) { return row.stages.back(); }
 
 std::string millions(std::int64_t count) { return formatted("%.2f", static_cast<double>(count) / 1e6); }
@@ -85,7 +81,7 @@ std::vector<std::string> arm_names(const TableView& view) {
   for (const TimedBatch& timed : view.file.timed()) {
     const std::string phase = timed.phase == Phase::inference ? std::string() : str(name_of(timed.phase), ", ");
     names.push_back(str(phase, "batch ", timed.batch, ": ms (p10-p90)"));
-    names.emplace_back("speed-up (p10-p90)");
+    names.emplace_back("speed-up (p10-p90; of medians)");
   }
   names.emplace_back("training s");
   return names;
@@ -108,8 +104,8 @@ std::vector<std::string> arm_cells(const TableView& view, const ArmRow& row) {
   }
   if (has_verdicts(view)) cells.push_back(verdict_cell(row.cells.front()));
   for (const std::optional<ArmTime>& time : row.times) {
-    cells.push_back(time ? time_cell(time->time) : "-");
-    cells.push_back(time && time->speedup ? time_cell(*time->speedup) : "-");
+    cells.push_back(time ? spread_text(time->time) : "-");
+    cells.push_back(time && time->speedup ? spread_text(*time->speedup, time->of_medians) : "-");
   }
   cells.push_back(formatted("%.0f", row.train_seconds()));
   return cells;
@@ -177,6 +173,20 @@ std::string others_choices(const TableFile& file) {
   return text;
 }
 
+std::vector<TimedAlone> timed_alone(const TableView& view) {
+  const std::vector<TimedBatch> timed = view.file.timed();
+  std::vector<TimedAlone> all;
+  for (const ArmRow& row : view.rows) {
+    for (std::size_t i = 0; i < row.times.size(); ++i) {
+      const std::optional<ArmTime>& time = row.times[i];
+      if (!time || !time->alone) continue;
+      const std::string phase = timed[i].phase == Phase::inference ? "" : str(name_of(timed[i].phase), ", ");
+      all.push_back({str(row.arm, " at ", phase, "batch ", timed[i].batch), time->time.median, *time->alone});
+    }
+  }
+  return all;
+}
+
 std::string notes(const TableView& view) {
   const TableFile& file = view.file;
   std::string text = str(capitalised(view.metric->key), " is of the test split, from the last checkpoint: mean ",
@@ -195,6 +205,7 @@ std::string notes(const TableView& view) {
     if (view.has_inputs()) text += " An arm has none over one of another input.";
     if (file.decode) text += " A decode time is that of one more position, with keys and values of those in front of it cached.";
     if (file.training) text += " A training time is that of a forward and a backward.";
+    if (const std::string far = far_from_alone(timed_alone(view)); !far.empty()) text += ' ' + far;
   }
   if (has_verdicts(view))
     text += " Layers compressed are those that the last pass left so, of those that it matched, in the first seed's run.";
@@ -218,7 +229,8 @@ std::string csv_names(const TableView& view) {
   return str("arm,tuned,seeds,", view.has_inputs() ? "input," : "", column, "_mean,", column, "_sd,",
              view.has_against() ? "against," : "",
              "difference_mean,difference_low,difference_high,verdict,parameters,macs,file_bytes,train_seconds,sparsity,"
-             "matched_layers,compressed_layers,phase,batch,ms_median,ms_p10,ms_p90,speedup_median,speedup_p10,speedup_p90\n");
+             "matched_layers,compressed_layers,phase,batch,ms_median,ms_p10,ms_p90,ms_alone,"
+             "speedup_median,speedup_p10,speedup_p90,speedup_of_medians\n");
 }
 
 std::string csv_difference(const MeanInterval& difference) {
@@ -238,6 +250,8 @@ std::string csv_head(const TableView& view, const ArmRow& row) {
              formatted("%.6g", last_stage(row).sparsity), ',', count_field(row.cells.front().matched_layers), ',',
              count_field(row.cells.front().compressed_layers));
 }
+
+std::string csv_number(const std::optional<double>& number) { return number ? str(',', *number) : ","; }
 
 std::string csv_summary(const std::optional<Summary>& summary) {
   return summary ? str(',', summary->median, ',', summary->p10, ',', summary->p90) : ",,,";
@@ -286,7 +300,9 @@ std::string to_csv(const TableView& view) {
       text += str(head, ',', name_of(timed[i].phase), ',', timed[i].batch);
       const std::optional<ArmTime>& time = row.times[i];
       text += csv_summary(time ? std::optional(time->time) : std::nullopt);
+      text += csv_number(time ? time->alone : std::nullopt);
       text += csv_summary(time ? time->speedup : std::nullopt);
+      text += csv_number(time ? time->of_medians : std::nullopt);
       text += '\n';
     }
   }

@@ -27,6 +27,7 @@ struct BatchTime {
     f.add_computed("phase", std::string(name_of(timed.phase)),
                    {.help = "inference, decode, or the forward and backward of training"});
     time.fields(f);
+    f.add("of_medians", time.of_medians, {.help = "speed-up by the two medians"});
   }
 };
 

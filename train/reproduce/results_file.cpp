@@ -30,6 +30,7 @@ void ArmTime::fields(Fields& f) {
   f.add("arm", arm, {.help = "its name"});
   f.add("ms", time_fields, {.help = "milliseconds of a batch"});
   f.add("speedup", speedup_fields, {.help = "over another arm's network, in the same rounds"});
+  f.add("alone_ms", alone, {.help = "milliseconds of a batch, of the network timed alone", .clock = true});
   time = time_fields.summary;
   speedup.reset();
   if (speedup_fields) speedup = speedup_fields->summary;

@@ -20,6 +20,8 @@ struct ArmTime {
   std::string arm;
   Summary time;  // milliseconds of a batch
   std::optional<Summary> speedup;  // over the line's first network, in the same rounds; always there in the file
+  std::optional<double> alone{};  // milliseconds, of the network timed alone; not in files of older programs
+  std::optional<double> of_medians{};  // the speed-up by the two medians: not in the file, which has both
   void fields(Fields& f);
 };
 

@@ -60,6 +60,7 @@ std::optional<ArmTime> time_of(const ArmRow& row, const ArmTimes& times) {
   if (found == times.arms.end()) return std::nullopt;
   ArmTime time = *found;
   if (times.arms.front().arm != row.against) time.speedup.reset();
+  if (time.speedup) time.of_medians = times.arms.front().time.median / time.time.median;
   return time;
 }
 

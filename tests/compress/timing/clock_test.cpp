@@ -114,7 +114,7 @@ TEST(Clock, WarnsWhereThereAreTooFewQuietRounds) {
   std::string warnings;
   const testing::LogSinkScope sink([&](LogLevel, std::string_view message) { warnings += message; });
   const Timings timings = time_in_turn({&contender, 1}, {.rounds = 8});
-  EXPECT_EQ(cores.runs(), 8 + 2) << "two again, of which none was quiet";
+  EXPECT_EQ(cores.runs(), 8 + 2) << "two again, and none was quiet";
   EXPECT_EQ(timings.disturbance.rounds, 8);
   EXPECT_EQ(timings.ms.at(0).size(), 8u);
   warn_of(timings.disturbance, "fc");

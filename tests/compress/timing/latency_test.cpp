@@ -53,6 +53,12 @@ TEST(Latency, ComparesEachNetworkWithTheFirst) {
   EXPECT_LT(timing.networks[0].median, timing.networks[1].median);
   EXPECT_DOUBLE_EQ(timing.speedup[0].median, 1.0);
   EXPECT_LT(timing.speedup[1].median, 1.0);
+  ASSERT_EQ(timing.of_medians.size(), 2u);
+  EXPECT_DOUBLE_EQ(timing.of_medians[0], 1.0);
+  EXPECT_DOUBLE_EQ(timing.of_medians[1], timing.networks[0].median / timing.networks[1].median);
+  ASSERT_EQ(timing.alone.size(), 2u);
+  EXPECT_GE(timing.alone[0], 1.0);
+  EXPECT_GE(timing.alone[1], 5.0);
   for (const Summary& t : timing.networks) {
     EXPECT_LE(t.p10, t.median);
     EXPECT_LE(t.median, t.p90);
@@ -153,7 +159,7 @@ TEST(Latency, NetworksAreTimedInTrainingAndLeftAsTheyWere) {
   const PairedTiming timing = time_networks(networks, {4, 3}, 5, {.phase = Phase::training});
   EXPECT_EQ(timing.networks.size(), 2u);
   for (Scale* module : {&one, &other}) {
-    EXPECT_EQ(module->trained, 15);
+    EXPECT_EQ(module->trained, (10 + 5) + (2 + 5)) << "alone, then in turn";
     EXPECT_FALSE(module->parameter("w").grad().defined());
     EXPECT_EQ(module->buffers().at(0)->value.item(), 0);
   }

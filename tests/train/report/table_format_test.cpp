@@ -15,11 +15,11 @@ Table two_stages() {
   dense.parameters = 1000;
   dense.macs = 2500000;
   dense.file_bytes = 4096;
-  dense.latency = {{8, {2, 1.5, 3}, {1, 1, 1}}};
+  dense.latency = {{.batch = 8, .time = {2, 1.5, 3}, .speedup = {1, 1, 1}, .of_medians = 1, .alone = 1.9}};
   TableRow factored = dense;
   factored.stage = "factored";
   factored.values = {0.875};
-  factored.latency = {{8, {1, 0.75, 1.5}, {2, 1.75, 2.25}}};
+  factored.latency = {{.batch = 8, .time = {1, 0.75, 1.5}, .speedup = {2, 1.75, 2.25}, .of_medians = 1.9, .alone = 1}};
   return {"a processor", 2, {dense, factored}};
 }
 
@@ -33,34 +33,41 @@ TEST(TableFormat, StandardDeviationIsOfTheSample) {
 
 TEST(TableFormat, MarkdownHasARowPerStage) {
   EXPECT_EQ(to_markdown(two_stages()),
-            "| experiment | stage | n | top-1 % | parameters | MMACs | file KiB | batch 8: ms (p10-p90) | speed-up (p10-p90) |\n"
+            "| experiment | stage | n | top-1 % | parameters | MMACs | file KiB | batch 8: ms (p10-p90) | "
+            "speed-up (p10-p90; of medians) |\n"
             "|---|---|---|---|---|---|---|---|---|\n"
-            "| small | dense | 2 | 91.00 | 1000 | 2.50 | 4 | 2.00 (1.50-3.00) | 1.00 (1.00-1.00) |\n"
-            "| small | factored | 1 | 87.50 | 1000 | 2.50 | 4 | 1.00 (0.75-1.50) | 2.00 (1.75-2.25) |\n"
+            "| small | dense | 2 | 91.00 | 1000 | 2.50 | 4 | 2.00 (1.50-3.00) | 1.00 (1.00-1.00; 1.00) |\n"
+            "| small | factored | 1 | 87.50 | 1000 | 2.50 | 4 | 1.00 (0.75-1.50) | 2.00 (1.75-2.25; 1.90) |\n"
             "\nTimed on a processor, 2 threads, networks interleaved, batch norm folded; speed-up over the first stage.\n");
 }
 
 TEST(TableFormat, DecodeHasColumnsOfItsOwn) {
   Table table = two_stages();
-  for (TableRow& row : table.rows) row.latency.push_back({8, {0.5, 0.25, 0.75}, {3, 2, 4}, Phase::decode});
+  for (TableRow& row : table.rows) {
+    row.latency.push_back(
+        {.batch = 8, .time = {0.5, 0.25, 0.75}, .speedup = {3, 2, 4}, .of_medians = 2.5, .alone = 0.25, .phase = Phase::decode});
+  }
   const std::string text = to_markdown(table);
-  EXPECT_NE(text.find("| batch 8: ms (p10-p90) | speed-up (p10-p90) | decode, batch 8: ms (p10-p90) | speed-up (p10-p90) |\n"),
+  EXPECT_NE(text.find("| batch 8: ms (p10-p90) | speed-up (p10-p90; of medians) | decode, batch 8: ms (p10-p90) | "
+                      "speed-up (p10-p90; of medians) |\n"),
             std::string::npos)
       << text;
-  EXPECT_NE(text.find("| 1.00 (0.75-1.50) | 2.00 (1.75-2.25) | 0.50 (0.25-0.75) | 3.00 (2.00-4.00) |\n"), std::string::npos)
+  EXPECT_NE(text.find("| 1.00 (0.75-1.50) | 2.00 (1.75-2.25; 1.90) | 0.50 (0.25-0.75) | 3.00 (2.00-4.00; 2.50) |\n"),
+            std::string::npos)
       << text;
-  EXPECT_NE(to_csv(table).find(",decode,8,0.5,0.25,0.75,3,2,4,"), std::string::npos) << to_csv(table);
+  EXPECT_NE(to_csv(table).find(",decode,8,0.5,0.25,0.75,0.25,3,2,4,2.5,"), std::string::npos) << to_csv(table);
   EXPECT_EQ(to_value(table).at("rows").as_list().at(0).at("latency").as_list().at(1).at("phase"), Value("decode"));
 }
 
 TEST(TableFormat, CsvHasARowPerStageAndBatch) {
-  EXPECT_EQ(
-      to_csv(two_stages()),
-      "experiment,stage,runs,top1_mean,top1_sd,parameters,macs,file_bytes,phase,batch,ms_median,ms_p10,ms_p90,"
-      "speedup_median,speedup_p10,speedup_p90,processor,threads,parameters_least,parameters_greatest,macs_least,macs_greatest\n"
-      "small,dense,2,0.910000,0.014142,1000,2500000,4096,inference,8,2,1.5,3,1,1,1,a processor,2,1000,1000,2500000,2500000\n"
-      "small,factored,1,0.875000,0.000000,1000,2500000,4096,inference,8,1,0.75,1.5,2,1.75,2.25,a "
-      "processor,2,1000,1000,2500000,2500000\n");
+  EXPECT_EQ(to_csv(two_stages()),
+            "experiment,stage,runs,top1_mean,top1_sd,parameters,macs,file_bytes,phase,batch,ms_median,ms_p10,ms_p90,"
+            "ms_alone,speedup_median,speedup_p10,speedup_p90,speedup_of_medians,processor,threads,parameters_least,parameters_"
+            "greatest,macs_least,macs_greatest\n"
+            "small,dense,2,0.910000,0.014142,1000,2500000,4096,inference,8,2,1.5,3,1.9,1,1,1,1,a "
+            "processor,2,1000,1000,2500000,2500000\n"
+            "small,factored,1,0.875000,0.000000,1000,2500000,4096,inference,8,1,0.75,1.5,1,2,1.75,2.25,1.9,a "
+            "processor,2,1000,1000,2500000,2500000\n");
 }
 
 TEST(TableFormat, SeedsWithDifferentNetworksSaySo) {
@@ -101,6 +108,19 @@ TEST(TableFormat, JsonKeepsEveryRunsAccuracy) {
   const Value& latency = value.at("rows").as_list().at(1).at("latency").as_list().at(0);
   EXPECT_EQ(latency.at("batch"), Value(8));
   EXPECT_DOUBLE_EQ(latency.at("speedup").at("p90").as_double(), 2.25);
+  EXPECT_DOUBLE_EQ(latency.at("of_medians").as_double(), 1.9);
+  EXPECT_DOUBLE_EQ(latency.at("alone_ms").as_double(), 1);
+}
+
+TEST(TableFormat, SaysWhoseTimesAreFarFromThoseAlone) {
+  Table table = two_stages();
+  table.rows[1].latency[0].alone = 0.8;  // in turns it takes 1 ms
+  table.rows[0].latency[0].alone = 2.3;
+  EXPECT_NE(
+      to_markdown(table).find("Times in turn that are more than 10 % from the network's time alone, as a multiple of it: dense "
+                              "of small at batch 8 0.87, factored of small at batch 8 1.25.\n"),
+      std::string::npos)
+      << to_markdown(table);
 }
 
 // Rows of one table may be of several devices; a GPU has no threads.

@@ -37,6 +37,7 @@ std::vector<TimedResult> times_of(const Value& list) {
                       .time = summary_of(each.at("ms"))};
     const Value* const speedup = each.find("speedup");
     if (speedup != nullptr && speedup->is_map()) timed.speedup = summary_of(*speedup);
+    timed.of_medians = optional_at<double>(each, "of_medians");
     times.push_back(std::move(timed));
   }
   return times;
@@ -151,8 +152,9 @@ std::vector<std::string> timed_places(const ResultTable& results) {
   return places;
 }
 
-HtmlCell summary_cell(const Summary& summary) {
-  return {str(formatted("%.4g", summary.median), " (", formatted("%.4g", summary.p10), "-", formatted("%.4g", summary.p90), ")"),
+HtmlCell summary_cell(const Summary& summary, std::optional<double> of_medians = {}) {
+  return {str(formatted("%.4g", summary.median), " (", formatted("%.4g", summary.p10), "-", formatted("%.4g", summary.p90),
+              of_medians ? "; " + formatted("%.4g", *of_medians) : "", ")"),
           summary.median};
 }
 
@@ -194,7 +196,7 @@ HtmlTable to_table(const ResultTable& results, const std::string& id) {
                    {"parameters", true}, {"MMACs", true}, {"file KiB", true}};
   for (const std::string& place : places) {
     table.columns.push_back({place + ": ms (p10-p90)", true});
-    table.columns.push_back({"speed-up (p10-p90)", true});
+    table.columns.push_back({str("speed-up (p10-p90; of medians)"), true});
   }
   for (const ResultRow& row : results.rows) {
     const auto in_units = [&](const std::optional<double>& value) {
@@ -213,7 +215,8 @@ HtmlTable to_table(const ResultTable& results, const std::string& id) {
     for (const std::string& place : places) {
       const auto timed = std::ranges::find(row.times, place, &TimedResult::at);
       cells.push_back(timed == row.times.end() ? HtmlCell{"-"} : summary_cell(timed->time));
-      cells.push_back(timed == row.times.end() || !timed->speedup ? HtmlCell{"-"} : summary_cell(*timed->speedup));
+      cells.push_back(timed == row.times.end() || !timed->speedup ? HtmlCell{"-"}
+                                                                  : summary_cell(*timed->speedup, timed->of_medians));
     }
     table.rows.push_back(std::move(cells));
   }

@@ -17,6 +17,7 @@ struct TimedResult {
   std::string at;  // "batch 128, inference"
   Summary time;  // milliseconds of a batch
   std::optional<Summary> speedup{};
+  std::optional<double> of_medians{};  // the speed-up by the two medians; not in tables of older programs
 };
 
 struct ResultRow {
