@@ -73,7 +73,7 @@ def peak_kib():
 
 class Modes:
     """Ways to compute the same, each built when it is first asked for. A subclass gives build(mode), and once(built): the
-    milliseconds that it took and the values that it computed, of which every way has the same. Its commands are
+    milliseconds that it took and the values that it computed, the same for every way. Its commands are
       values MODE    {"values": [...]}
       time MODE K    {"ms": [...]} of K times
     and either answers {"failed": reason} where this torch cannot build the mode."""

@@ -40,7 +40,7 @@ constexpr double kMostAccepted = 0.05;  // of the trials of a layer against itse
 constexpr double kLeastAgreeing = 0.95;  // of the processes
 constexpr double kUndecided = 0.05;  // ratios as close to what is asked for may get either verdict
 
-// Parts of which a process answers its parent.
+// Parts that a process tells its parent of.
 constexpr const char* kAnswer = "answer";
 constexpr const char* kAnswerNetwork = "answer-network";
 

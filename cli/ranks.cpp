@@ -89,9 +89,8 @@ void join_ranks() {
   take_own_gpu();
   several = mpi_communicator(gpu_sums());
   joined = several.get();
-  TESSERA_CHECK(several->size() == processes, ConfigError, "mpirun has started ", processes,
-                " processes, of which this one sees ", several->size(),
-                ": it is another MPI than the one that tessera was built with");
+  TESSERA_CHECK(several->size() == processes, ConfigError, "mpirun has started ", processes, " processes; this one sees ",
+                several->size(), ": it is another MPI than the one that tessera was built with");
   several->watch([](int rank) { end_ranks(str("rank ", rank, " has not answered for ", kSilence.count(), " seconds")); });
   compare_keys(*several, program_of_process(), "the program");
 #else

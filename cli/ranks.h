@@ -1,4 +1,4 @@
-// The processes that mpirun has started as one program, of which this is one. A program that was started by itself is alone, and
+// The processes that mpirun has started as one program. This is one of them. A program that was started by itself is alone, and
 // does not initialise MPI.
 #pragma once
 

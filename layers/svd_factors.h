@@ -1,5 +1,5 @@
 // A matrix W [out, in] held as out_factor [out, r] in_factor [r, in]: the best approximation of rank r in the Frobenius norm
-// (Eckart & Young, Psychometrika 1936) is U_r S_r V_r', of which each factor takes sqrt(S_r).
+// (Eckart & Young, Psychometrika 1936) is U_r S_r V_r'. Each factor takes sqrt(S_r) of it.
 #pragma once
 
 #include "core/tensor.h"

@@ -8,7 +8,7 @@ FAIR_COPY = 0.8  # least share of the streaming bandwidth
 
 
 def linalg_tables(lines):
-    """The last run, of which a part may be missing: one without scikit-learn has none of its rows."""
+    """The last run; a part of it may be missing: one without scikit-learn has none of its rows."""
     lines = last_run(lines)
     return under(conditions(lines, "linalg_bench"),
                  [make(chosen) for make, op in ((contract_table, "contract"), (permute_table, "permute"), (svd_table, "randomised_svd"))

@@ -45,7 +45,7 @@ void take_weight(std::vector<SparseTarget>& targets, const Tensor& weight);
 // u8: the largest magnitudes that the pattern may keep, `density` of them, or as many whole units as fit.
 Tensor pattern_mask(const PatternConfig& pattern, double density, const Tensor& weight);
 
-// Weights, of which the pattern keeps the largest, and the dense layer of these. Layers without bias.
+// Weights pruned to the largest by the pattern, and the dense layer of these. Layers without bias.
 LayerPair sparse_pair(const SparseCase& of);
 
 // format (name_of), density as it was reached, row_kept (elements of a row: median, p10, p90), shape, precision, phase (forward,

@@ -177,8 +177,8 @@ class SparseTimesDense {
   Tensor workspace_;
 };
 
-// c = a' b where c has elements, for row-major a [rows, out] and b [rows, in]: said by row-major matrices, of which the first is
-// transposed, or by column-major ones, of which the second is.
+// c = a' b where c has elements, for row-major a [rows, out] and b [rows, in]: said by row-major matrices, the first of them
+// transposed, or by column-major ones, the second of them transposed.
 class SampledProduct {
  public:
   SampledProduct(SharedHandle handle, bool by_rows, const Tensor& a, const Tensor& b, Sparse c)

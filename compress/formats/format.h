@@ -27,7 +27,7 @@ struct DenseLayer {
   Extent kernel{1, 1};
   std::int64_t groups = 1;
   bool bias = false;
-  bool looked_up = false;  // a table, of which no product is computed; a selector takes it by its whole path alone
+  bool looked_up = false;  // a table: no product of it is computed; a selector takes it by its whole path alone
   Extent input{1, 1}, output{1, 1};  // pixels of an image, {rows, 1} of a sequence; 1x1 for a vector
 
   std::int64_t taps() const { return kernel.h * kernel.w; }

@@ -9,7 +9,7 @@ namespace tessera {
 
 // Outputs and positions of tiles go by their L2 norms over their lengths, over all weights of the budget. With s the asked
 // sparsity, outputs hold sqrt(1 - s) of the elements or just above; tiles' positions then do the rest. Where no more than `kept`
-// elements score above 0, no output goes: what is a set of tiles already stays as it is. In scores of which some are gone, tiles
+// elements score above 0, no output goes: what is a set of tiles already stays as it is. Where some scores are gone, tiles
 // are those of the pruning before, narrower where outputs go now.
 class TilePattern final : public Pattern {
  public:

@@ -33,7 +33,7 @@ void SparsityConfig::fields(Fields& f) {
          .observable = "bytes",
          .required = target == 0});
   f.add("targets", targets,
-        {.help = "scope: layer; targets of some layers, of which the last that matches a layer holds for it",
+        {.help = "scope: layer; targets of some layers; the last that matches a layer holds for it",
          .example = "[{layers: 'layer3.*', target: 0.95}]",
          .observable = "bytes"});
   f.add("schedule", schedule,

@@ -71,7 +71,7 @@ std::vector<Share> shares(const PruneConfig& config, std::span<const PrunedWeigh
   return all;
 }
 
-// New masks of these sparsities and scores, one for each weight, of which none brings back what was pruned.
+// New masks of these sparsities and scores, one for each weight. None brings back what was pruned.
 void mask_weights(const PruneConfig& config, std::span<const PrunedWeight> weights, std::span<const double> sparsities,
                   std::span<const Tensor> scores) {
   const std::unique_ptr<const Pattern> pattern = make_pattern(config.pattern);

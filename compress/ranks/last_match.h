@@ -19,7 +19,7 @@ struct LastMatches {
   bool all_match = true;  // each rule some path
 };
 
-// `selectors`: those of each rule. A rule of which a selector matches no path (naming the nearest), and one whose paths all
+// `selectors`: those of each rule. A rule with a selector that matches no path (naming the nearest), and one whose paths all
 // belong to later rules, is added to `problems` under "KEY[i].layers".
 LastMatches last_matches(std::span<const Value> selectors, std::string_view key, std::span<const std::string> paths,
                          std::vector<BlockProblem>& problems);

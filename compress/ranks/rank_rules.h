@@ -1,4 +1,4 @@
-// Ranks that differ from layer to layer: an ordered list of rules, of which the last that matches a layer holds for it, so that a
+// Ranks that differ from layer to layer: an ordered list of rules. The last that matches a layer holds for it, so that a
 // general rule comes first and its exceptions after it.
 #pragma once
 
@@ -22,7 +22,7 @@ struct RankRule {
   void fields(Fields& f);
 };
 
-// The rule that holds for each path. A rule of which a selector matches no path (naming the nearest), a rule whose paths all
+// The rule that holds for each path. A rule with a selector that matches no path (naming the nearest), a rule whose paths all
 // belong to later rules, and paths that no rule matches are added to `problems` under "ranks..."; the paths are empty in the
 // result.
 std::vector<std::optional<std::size_t>> assign_rules(std::span<const RankRule> rules, std::span<const std::string> paths,

@@ -31,7 +31,7 @@ struct Sampling {
   // is not told. 0: all decide, and all are told.
   std::int64_t told = 6;
 
-  // As many rounds at least, of which all are told. Below 24 they are one batch.
+  // As many rounds at least, and all are told. Below 24 they are one batch.
   static Sampling told_in(std::int64_t rounds);
   std::int64_t all_rounds() const { return rounds * batches; }
   std::int64_t deciding() const { return batches - told; }

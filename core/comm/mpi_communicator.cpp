@@ -172,7 +172,7 @@ class MpiCommunicator : public Communicator {
   }
 
   void barrier() override {
-    agree("barrier");  // of which every rank has heard of all others
+    agree("barrier");  // after it every rank has heard of all others
   }
 
   void watch(std::function<void(int rank)> silent) override {

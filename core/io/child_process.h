@@ -1,4 +1,4 @@
-// A child program that answers lines with lines, for measurements of which a part must run in a process of its own.
+// A child program that answers lines with lines, for measurements with a part that must run in a process of its own.
 #pragma once
 
 #include <sys/types.h>

@@ -38,7 +38,7 @@ void share_scale(std::vector<Tensor>& cores) {
   }
 }
 
-// Says where the k-th unfolding is cut, of which these are the singular values, on the host.
+// Says where the k-th unfolding, with these singular values, is cut, on the host.
 using RankOf = std::function<std::int64_t(int k, const Tensor& s)>;
 
 // The fewest values, one at least, whose rest has squares of at most error^2 / cuts of norm^2 in sum.
@@ -93,7 +93,7 @@ void check_train(const TensorTrain& train) {
 
 Tensor rows_by_rest(const Tensor& core) { return core.reshape({core.dim(0), core.dim(1) * core.dim(2)}); }
 
-// The same tensor by cores on the host, in double, of which all but the first have orthonormal rows [r_(k-1), n_k r_k].
+// The same tensor by cores on the host, in double; all but the first have orthonormal rows [r_(k-1), n_k r_k].
 std::vector<Tensor> right_orthogonal(const TensorTrain& train) {
   std::vector<Tensor> cores;
   for (const Tensor& core : train.cores) cores.push_back(core.to(Device::cpu()).to(DType::f64).contiguous());

@@ -64,7 +64,7 @@ double scale_for(std::int64_t units, std::span<const std::int64_t> diagonals, st
     }
     return sum;
   };
-  double low = 0, high = static_cast<double>(units);  // of which all are kept
+  double low = 0, high = static_cast<double>(units);  // all of these are kept
   for (int i = 0; i < 100 && low < high; ++i) {
     const double middle = 0.5 * (low + high);
     (expected(middle) < static_cast<double>(kept) ? low : high) = middle;

@@ -171,7 +171,7 @@ void forward_transposed(const Tensor& x, const Tensor& weight, const Tensor& y) 
   matmul(batch_of_one(x), batch_of_one(transposed), batch_of_one(y), {});
 }
 
-// Products of which the clock chooses a way. They are told apart by the bias and the rectifier behind them.
+// The clock chooses a way of each of these products. They are told apart by the bias and the rectifier behind them.
 enum class Choice : std::int64_t {
   constant,
   forward_bias,

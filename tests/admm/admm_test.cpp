@@ -59,7 +59,7 @@ TEST(Admm, EndsAtTheTruncatedSvdForRhoOfOneAndMore) {
   }
 }
 
-// Least squares, of which the best weight of k elements keeps the k largest.
+// Least squares: the best weight of k elements keeps the k largest.
 TEST(Admm, EndsAtTheLargestElementsUnderTopK) {
   const Tensor a = random_matrix(12, 9, 4);
   const auto model = one_layer(a);

@@ -34,7 +34,7 @@ std::unique_ptr<Module> network() {
   return root;
 }
 
-// Channels of very different size, of which the last is always 0 and the one before follows from the first two.
+// Channels of very different size. The last is always 0, and the one before follows from the first two.
 Tensor batch_of(std::int64_t i) {
   Tensor x = random_tensor(kInput, DType::f32, 20 + static_cast<std::uint64_t>(i));
   for (std::int64_t row = 0; row < x.numel() / 8; ++row) {

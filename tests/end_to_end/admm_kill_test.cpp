@@ -1,4 +1,4 @@
-// A run of four stages, of which ADMM's leaves a layer dense by the clock, killed in each stage and at 30 moments.
+// A run of four stages, killed in each stage and at 30 moments.
 #include <gtest/gtest.h>
 
 #include "core/config/value.h"

@@ -60,7 +60,7 @@ TEST_F(PruneRuns, MeetTheTargetAndKeepTheMaskBehindTheStage) {
   EXPECT_EQ(kept(run_in("runs")), 115) << "momentum, weight decay and the averages of the stage behind move no zero";
 }
 
-// 26 steps, of which 2.6, 20.8 and 3.9 are rounded to 3, 21 and 4.
+// Of 26 steps shares of 2.6, 20.8 and 3.9 are rounded to 3, 21 and 4.
 TEST_F(PruneRuns, PruneAtSharesOfTheirStage) {
   expect_done(run_program(train("runs", {"stages[1].prune.sparsity={target: 0.8, begin: 10%, end: 80%, every: 15%}"})));
   std::vector<std::int64_t> steps;

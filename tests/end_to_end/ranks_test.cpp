@@ -180,7 +180,7 @@ TEST_F(Ranks, ARankThatStopsOrIsKilledEndsAll) {
   expect_end(1, SIGKILL, 128 + SIGKILL, "");
 }
 
-// Each rank looks for the text in the folder that it was started in, of which one has none.
+// Each rank looks for the text in the folder that it was started in. One of the folders has none.
 TEST_F(Ranks, WhatAnotherRankFailedOfIsToldByRank0) {
   write_bytes(folder_ / "text.yaml", R"(
 version: 1
@@ -251,7 +251,7 @@ TEST_F(Ranks, TheExperimentIsThatOfRank0) {
 TEST_F(Ranks, WhatTheyCannotDoIsRefused) {
   expect_outcome(run_ranks(2, {"plan", folder_ / "small.yaml"}), 2, "only train and resume run in several");
   expect_outcome(run_ranks(2, train("small.yaml", "r", {"--seeds", "1,2"})), 2, "--seeds: several processes train one seed");
-  expect_outcome(run_ranks(1, {"schema"}, {"PMI_SIZE=2"}), 2, "mpirun has started 2 processes, of which this one sees 1");
+  expect_outcome(run_ranks(1, {"schema"}, {"PMI_SIZE=2"}), 2, "mpirun has started 2 processes; this one sees 1");
 }
 
 }  // namespace

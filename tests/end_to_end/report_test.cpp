@@ -161,7 +161,7 @@ TEST_F(Report, ATableWithoutACommandShowsNone) {
   expect_in(text, "<td>0.1</td><td>dense</td>");
 }
 
-// A model that writes text is pictured by its perplexity, of which less is better.
+// A model that writes text is pictured by its perplexity: less is better.
 TEST_F(Report, ARunOfTextIsAPageToo) {
   write_bytes(*folder_ / "lines.txt", numbered_lines(90));
   write_bytes(*folder_ / "gpt.yaml", R"(

@@ -11,7 +11,7 @@
 namespace tessera::testing {
 namespace {
 
-// 13 steps an epoch; conv2 has 576 weights, of which 115 stay.
+// 13 steps an epoch; conv2 has 576 weights; 115 of them stay.
 constexpr const char* kRest = R"(
 deterministic: true
 data: {name: glyphs, count: 480, test_count: 60, batch: 32, val: 0.1}
@@ -136,7 +136,7 @@ TEST_F(SparsifyRuns, StartOtherRuns) {
   EXPECT_NE(after.at("conv2.values").to_vector<float>(), before.at("conv2.values").to_vector<float>());
 }
 
-// conv2 in factors of 32, 180 and 40 weights, of which 6, 36 and 8 stay.
+// conv2 in factors of 32, 180 and 40 weights; 6, 36 and 8 of them stay.
 constexpr const char* kFactors =
     "stages=[{name: factored, factorise: {layers: conv2, ranks: {out: 5, in: 4}, keep: always}}, "
     "{name: pruned, train: 1e, prune: {sparsity: {target: 0.8, begin: 2s, end: 10s, every: 4s}}}, "

@@ -89,7 +89,7 @@ class TextKill : public ::testing::Test {
     return names;
   }
 
-  // A run that is killed while it writes tokens, of which it leaves a part. Parts that earlier ones left are there already.
+  // A run that is killed while it writes tokens. It leaves a part of them. Parts that earlier ones left are there already.
   void kill_in_tokenising(std::mt19937& random) const {
     const std::set<std::string> before = cached();
     const auto begun = [&] {

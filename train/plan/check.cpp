@@ -148,7 +148,7 @@ class Checker {
     for (const BlockProblem& problem : timing_problems(veto, **model_, input_)) add(str(path, '.', problem.key), problem.message);
   }
 
-  // A later pass meets compressed layers, of which only the shapes matter.
+  // A later pass meets compressed layers, and only their shapes matter.
   void check_pass(const std::string& path, const StageConfig& stage, StagePass& pass, bool met_later) {
     std::vector<BlockProblem> found = pass.pass->try_prepare(*model_, input_);
     // What an earlier pass's veto leaves dense is met here as it was.

@@ -7,7 +7,7 @@ namespace {
 
 constexpr std::int64_t kNear = std::int64_t{1} << 19;  // floats that threads' second-level caches may hold
 
-// Where columns [first, first + count) of a row lie, of which `row` has `width`; null is a row of the border.
+// Where columns [first, first + count) of a row lie. `row` has `width` of them; null is a row of the border.
 void point(const float* row, std::int64_t width, std::int64_t channels, std::int64_t first, std::int64_t count,
            const float* zeros, const float** to) {
   const std::int64_t begin = row == nullptr ? count : std::clamp<std::int64_t>(-first, 0, count);

@@ -12,7 +12,7 @@ constexpr std::int64_t kRowsAtOnce = 64;  // whose dot products wait together fo
 constexpr std::size_t kGatheredRows = 8;  // of a group, from which it pays to lay its columns of x side by side
 constexpr std::int64_t kSums = 4;  // of each dot product, so that one addition need not wait for the one before
 
-// A row and V vectors, of which it reads its columns where they are.
+// A row and V vectors. It reads its columns of them where they are.
 template <int V>
 void indexed_dots(std::span<const std::int32_t> columns, const float* values, const float* x, std::int64_t pitch, float* dots) {
   const auto count = static_cast<std::int64_t>(columns.size());

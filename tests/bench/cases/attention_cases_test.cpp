@@ -1,4 +1,4 @@
-// The cases of attention_bench at sizes of which a clock says nothing.
+// The cases of attention_bench at sizes too small for a clock.
 #include "bench/cases/attention_cases.h"
 
 #include "core/cpu/parallel.h"

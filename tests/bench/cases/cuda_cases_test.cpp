@@ -150,8 +150,8 @@ TEST(CudaShapes, ThePlannerNamesABlockOrTheReasonForThreeConvolutions) {
   }
 }
 
-// The published counts are 3.38 M parameters and 0.786 GMACs, of which two factors of full rank, 64 by 64 on 56x56 pixels, are
-// not there: a square one can be multiplied into the core.
+// The published counts are 3.38 M parameters and 0.786 GMACs, without two factors of full rank, 64 by 64 on 56x56
+// pixels: a square one can be multiplied into the core.
 TEST(CudaShapes, TheRanksGiveThePublishedSizes) {
   const Shape image{1, 224, 224, 3};
   auto network = build_model(named_model("resnet18", 1000), image);

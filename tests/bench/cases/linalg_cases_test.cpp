@@ -1,4 +1,4 @@
-// The cases of linalg_bench at sizes of which a clock says nothing.
+// The cases of linalg_bench at sizes too small for a clock.
 #include <gtest/gtest.h>
 
 #include <map>

@@ -181,7 +181,7 @@ TEST(Channel, KeepsTheBestOutputsAndOneOfEachWeight) {
   EXPECT_EQ(ones(pattern->project(scores, 0)), 3);
 }
 
-// A budget of two weights, of which the wide one has the lower scores throughout; also in masks that follow each other.
+// A budget of two weights. The wide one has the lower scores throughout; also in masks that follow each other.
 TEST(Channel, LeavesEachWeightATenthOfTheShareThatIsAsked) {
   std::vector<Tensor> scores{random_scores({64, 3, 3, 16}, 1), random_scores({64, 3, 3, 16}, 2)};
   for (std::int64_t i = 0; i < scores[0].numel(); ++i) scores[0].data<float>()[i] *= 0.001F;

@@ -37,7 +37,7 @@ void add_pair(std::vector<Pair>& pairs, const Config& config, const Pattern& pat
   pairs.push_back({.dense = std::move(dense), .sparse = std::move(sparse), .input = input});
 }
 
-// Tiles of 6 outputs, of which the last has 4, and blocks that do not divide the outputs; odd sizes, and weights of few elements.
+// Tiles of 6 outputs, the last one of 4, and blocks that do not divide the outputs; odd sizes, and weights of few elements.
 std::vector<Pair> pairs_of(const Pattern& pattern, double density) {
   std::vector<Pair> pairs;
   const auto linear = [&](std::int64_t in, std::int64_t out, std::int64_t rows) {

@@ -175,7 +175,7 @@ TEST_F(Pruning, TileElementNeedsATileInEachWeight) {
   PruneConfig asked = config(0.94);
   asked.pattern.pattern = "tile_element";
   asked.pattern.group = 8;
-  EXPECT_TRUE(mask_problems(asked, *model_).empty()) << "each weight keeps 6 %, of which 5 % are single";
+  EXPECT_TRUE(mask_problems(asked, *model_).empty()) << "each weight keeps 6 %, 5 % as single elements";
   asked.scope = "erk";
   const std::vector<BlockProblem> problems = mask_problems(asked, *model_);
   ASSERT_EQ(problems.size(), 1u);

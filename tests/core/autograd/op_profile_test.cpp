@@ -153,7 +153,7 @@ TEST(OpProfile, AGradientWrittenInPlaceCounts) {
   EXPECT_EQ(row(rows, ProfilePart::backward, "batch_norm").work.bytes, 3 * image + 4 * channels);
 }
 
-// logits = h W' of h = rows of W: two uses of a table, of which the rows are added to what the product has given.
+// logits = h W' of h = rows of W: two uses of a table. The rows' gradient is added to that of the product.
 Var tied_loss(const Var& table) {
   const Tensor ids = Tensor::from(std::vector<std::int64_t>{1, 1, 4, 0, 1}, {5});
   const Var rows = embedding(ids, table);

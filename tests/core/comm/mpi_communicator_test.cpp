@@ -90,7 +90,7 @@ TEST(MpiCommunicator, ARankThatWaitsLeavesTheProcessorToOthers) {
   EXPECT_LT(processor_seconds() - before, 0.5);
 }
 
-// Longer than a rank may be silent, of which a wait is no part.
+// Longer than a rank may be silent; a wait is no silence.
 TEST(MpiCommunicator, RanksThatAnswerAreNotMissed) {
   static std::atomic<int> missed{0};  // outlives the watch
   ranks().watch([](int) { ++missed; });

@@ -164,7 +164,7 @@ TEST_P(FewQueriesKernels, ANaNStaysInTheRowsThatSeeIt) {
   }
 }
 
-// A block of keys of which the mask hides all is not read: its values may be anything.
+// A block of keys that the mask hides altogether is not read: its values may be anything.
 TEST_P(FewQueriesKernels, ABlockThatTheMaskHidesIsNotRead) {
   Operands o = operands_of<float>({2, 80, 1, 1, 16, false, 0, true});
   std::fill(o.mask.begin() + 16, o.mask.begin() + 48, 0);

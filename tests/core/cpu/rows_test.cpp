@@ -43,7 +43,7 @@ void for_both(const auto& check) {
 
 class RowKernels : public tessera::testing::EachIsa {
  protected:
-  // `run` writes n results, of which `want` are the right ones; both ways of storing give the same bytes.
+  // `run` writes n results; `want` are the right ones. Both ways of storing give the same bytes.
   template <class T = float>
   static void expect_results(std::int64_t n, const std::vector<double>& want, const auto& run) {
     constexpr bool kShort = std::is_same_v<T, bfloat16>;
@@ -231,7 +231,7 @@ TEST_P(RowKernels, SoftmaxAndItsGradient) {
     used->softmax(x.data<float>(), n, Stores::cached, y.data<float>());
     for (std::int64_t i = 0; i < n; ++i) dot += double{y.data<float>()[i]} * g.data<float>()[i];
     for (std::int64_t i = 0; i < n; ++i) gradient.push_back(0.5 * y.data<float>()[i] * (g.data<float>()[i] - dot));
-    if (n == 1) continue;  // 0, of which rounding leaves something
+    if (n == 1) continue;  // 0, but for what rounding leaves
     expect_results(n, gradient,
                    [&](Stores s, float* to) { used->softmax_backward(y.data<float>(), g.data<float>(), n, 0.5F, s, to); });
   }

@@ -1,4 +1,4 @@
-// A use of files over system calls of which those of one name fail from the first on.
+// A use of files over system calls. Those of one name fail from the first on.
 #pragma once
 
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-// System calls of which the n-th fails or, for a read or write, moves only half of its bytes; once, or with every later one.
+// System calls. The n-th one fails or, for a read or write, moves only half of its bytes; once, or with every later one.
 // Counts and names them, so that a test can ask for each in turn, and knows how many descriptors and mappings are open.
 #pragma once
 

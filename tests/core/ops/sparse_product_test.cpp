@@ -17,7 +17,7 @@
 namespace tessera {
 namespace {
 
-// A clock runs both ways, of which one composes the dense weight.
+// A clock runs both ways. One of them composes the dense weight.
 TEST(SparseProduct, WhatLostTheChoiceIsNotKeptWhileWeightsAreConstant) {
   const NoGrad no_grad;
   const std::int64_t size = 512;

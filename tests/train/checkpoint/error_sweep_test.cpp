@@ -23,7 +23,7 @@ struct Outcome {
 
 class ErrorSweep : public ::testing::Test {
  protected:
-  // Steps 3, 4 and 5, of which 3 is pinned; only the manifest of 5 says so.
+  // Steps 3, 4 and 5. Step 3 is pinned; only the manifest of 5 says so.
   void prepare(Vfs& vfs, const Path& folder) const {
     CheckpointStore store(vfs, folder, kSweepKeep);
     store.open_for_writing(lock);

@@ -180,7 +180,7 @@ TEST(GenerateText, GreedyTextFollowsTheGreatestScore) {
   }
 }
 
-// Bytes, of which one ends the text. Those above the vocabulary are no tokens.
+// Bytes; one of them ends the text. Those above the vocabulary are no tokens.
 class Ending final : public Tokenizer {
  public:
   explicit Ending(TokenId end, std::int64_t vocabulary = 256) : end_(end), vocabulary_(vocabulary) {}

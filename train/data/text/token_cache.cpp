@@ -14,7 +14,7 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kExtension = ".tokens";
 
-// With the library's version, of which another may make other tokens.
+// With the library's version: another version may make other tokens.
 std::string key_of(const std::vector<std::string>& hashes, const Tokenizer& tokenizer) {
   std::string question = str("tokens, 2: ", tokenizer.fingerprint(), ' ', tokenizer.library());
   for (const std::string& hash : hashes) question += ' ' + hash;

@@ -47,7 +47,7 @@ class Shared {
   int floats_;
 };
 
-// A result of which every element is written once.
+// A result whose elements are each written once.
 class Target {
  public:
   explicit Target(std::size_t size) : values_(size), written_(std::make_unique<std::atomic<char>[]>(size)) {}
