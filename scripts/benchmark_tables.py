@@ -321,7 +321,7 @@ def accuracy(root):
     path = root / ACCURACY
     lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
     rows = ["|" + line.split("|", 2)[2] for line in lines if line.startswith("|")]
-    return [*rows, "", *paragraph(" ".join(line for line in lines if line.startswith("Timed on")))] if rows else []
+    return [*rows, "", *paragraph(" ".join(line for line in lines if line.startswith(("Timed on", "Times in turn"))))] if rows else []
 
 
 def reproduced(root, table):

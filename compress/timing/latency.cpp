@@ -111,16 +111,20 @@ PairedTiming time_networks(std::span<Module* const> networks, const Shape& input
     contenders.push_back({.run = [&work, network] { work.run(*network); }});
   }
   PairedTiming result;
+  Disturbance disturbance;
   int warm_up = kWarmUp;
   if (contenders.size() > 1) {
     const Turns alone{.device = options.device, .warm_up = kWarmUp, .rounds = std::min(kRunsAlone, repeats)};
     for (const Contender& contender : contenders) {
-      result.alone.push_back(quantile(time_in_turn(std::span(&contender, 1), alone).ms.front(), 0.5));
+      const Timings timings = time_in_turn(std::span(&contender, 1), alone);
+      result.alone.push_back(quantile(timings.ms.front(), 0.5));
+      disturbance += timings.disturbance;
     }
     warm_up = kWarmUpAgain;
   }
   const Timings timings = time_in_turn(contenders, {.device = options.device, .warm_up = warm_up, .rounds = repeats});
-  warn_of(timings.disturbance, contenders.size() == 1 ? "the network" : "the networks");
+  disturbance += timings.disturbance;
+  warn_of(disturbance, contenders.size() == 1 ? "the network" : "the networks");
   result.replayed = timings.replayed;
   for (const std::vector<double>& samples : timings.ms) {
     std::vector<double> ratios(samples.size());

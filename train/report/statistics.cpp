@@ -34,6 +34,7 @@ std::string spread_text(const Summary& summary, std::optional<double> of_medians
 std::string far_from_alone(std::span<const TimedAlone> all) {
   std::string text;
   for (const TimedAlone& one : all) {
+    if (one.alone <= 0) continue;
     const double ratio = one.in_turn / one.alone;
     if (std::abs(ratio - 1) > kFarFromAlone) text += str(text.empty() ? "" : ", ", one.name, ' ', formatted("%.2f", ratio));
   }

@@ -29,7 +29,7 @@ std::string spread_text(const Summary& summary, std::optional<double> of_medians
 struct TimedAlone {
   std::string name;
   double in_turn = 0;
-  double alone = 0;
+  double alone = 0;  // 0: not known
 };
 // A sentence that names those whose two times are more than kFarFromAlone apart; "" where there is none.
 std::string far_from_alone(std::span<const TimedAlone> all);

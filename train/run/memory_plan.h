@@ -21,7 +21,7 @@ struct MemoryPlan {
   std::int64_t optimizer = 0;  // its state
   std::int64_t hooks = 0;  // moving averages, low-rank copies and dual variables, teachers
   std::int64_t snapshot = 0;  // the copy that an asynchronous save writes
-  std::int64_t gradients = 0;  // of all trainable parameters
+  std::int64_t gradients = 0;  // of all trainable parameters; 0 where StageTrainer::updates_early() without micro-batches
   std::int64_t activations = 0;  // saved for backward, of one micro-batch
   std::int64_t temporaries = 0;  // the rest of the step; negative when gradients and activations are not all alive at once
 

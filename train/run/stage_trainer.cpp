@@ -142,7 +142,12 @@ void StageTrainer::step(const Batch& batch, std::int64_t stage_step, std::int64_
   publish(stage_step, global_step);
   const StepGraph::Work work{.run = [this](const Batch& inputs) { compute_step(inputs); },
                              .abandon = [this] { drop_gradients(); }};
-  graph_.run(batch, memory(), work);
+  try {
+    graph_.run(batch, memory(), work);
+  } catch (...) {
+    drop_gradients();  // the next step adds to none of them
+    throw;
+  }
   ++loss_count_;
 }
 
@@ -234,9 +239,13 @@ std::vector<const void*> StageTrainer::memory() const {
 }
 
 void StageTrainer::update_early(std::span<Parameter* const> some) {
-  const Tensor norm = Tensor::empty({}, DType::f64, norm_sum_.device());
-  optimizer_->step(step_state_, norm, some);
-  add_norm(norm);
+  try {
+    const Tensor norm = Tensor::empty({}, DType::f64, norm_sum_.device());
+    optimizer_->step(step_state_, norm, some);
+    add_norm(norm);
+  } catch (const OutOfMemoryError& error) {
+    throw error.at(str(optimizer_->name(), " update"));
+  }
   for (Parameter* const parameter : some) parameter->zero_grad();
   charge_profile(ProfilePart::update, optimizer_->name());
 }

@@ -39,7 +39,8 @@ class StageTrainer {
 
   // One optimiser step on one batch, which is on the model's device; micro-batches accumulate. Adds the batch's mean loss to the
   // running sum. On a GPU it does not wait, and it may be a replay, see StepGraph. Under a NumericCheck throws NumericError
-  // naming the first op, or the first part of the step between ops, that made a NaN or Inf.
+  // naming the first op, or the first part of the step between ops, that made a NaN or Inf. A step that failed has dropped its
+  // gradients; some weights may have been updated.
   void step(const Batch& batch, std::int64_t stage_step, std::int64_t global_step);
 
   // Steps are recorded by `recorder` in place of the device's own, or never without one; before the first step.

@@ -112,7 +112,7 @@ TEST(Latency, WarnsWhereOtherProgramsHadTheCores) {
   Sleep one(std::chrono::microseconds(0)), other(std::chrono::microseconds(0));
   Module* networks[] = {&one, &other};
   time_networks(networks, {5, 1}, 6);
-  EXPECT_TRUE(warnings.starts_with("timing the networks: threads waited for a core in 6 of 6 rounds")) << warnings;
+  EXPECT_TRUE(warnings.starts_with("timing the networks: threads waited for a core in 18 of 18 rounds")) << warnings;
 }
 
 // y = x * w, with a buffer that counts training passes.

@@ -43,7 +43,10 @@ std::string table_without_times(const fs::path& run) {
   const std::vector<std::string> runs{run.string()};
   Table table = make_table(real_vfs(), runs, nullptr);
   for (TableRow& row : table.rows) {
-    for (TableLatency& latency : row.latency) latency.time = latency.speedup = {};
+    for (TableLatency& latency : row.latency) {
+      latency.time = latency.speedup = {};
+      latency.of_medians = latency.alone = 0;
+    }
   }
   return to_json(to_value(table));
 }
