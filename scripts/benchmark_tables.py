@@ -4,8 +4,8 @@
 Usage: benchmark_tables.py [--check | --compare] [ROOT]
   --check    changes nothing; exit status 1 when a page is not what the committed results give
   --compare  changes nothing; of each row's lines at the newest commit and under the same conditions, prints how far the ratio
-             that counts of the later half is from that of the earlier half, by their medians; exit status 1 when one is farther than 5 %, or when the
-             lines of a row are odd in number: to compare needs two calls of scripts/bench
+             that counts of the later half is from that of the earlier half, by their medians; exit status 1 when one is farther
+             than 5 %, or when the lines of a row are odd in number: to compare needs two calls of scripts/bench
 docs/benchmarks.md has all that bench/results/*.jsonl gives. Its tables show the last run of each program: the lines that share
 its date. Of train_bench, whose run is one line, they show, for each network, precision and version of PyTorch, every line of the
 last one's commit and conditions (processor, threads, builds: what is printed above the table); of infer_bench, for each version

@@ -131,7 +131,6 @@ PairedTiming time_networks(std::span<Module* const> networks, const Shape& input
     for (std::size_t round = 0; round < samples.size(); ++round) ratios[round] = timings.ms[0][round] / samples[round];
     result.networks.push_back(summarise(samples));
     result.speedup.push_back(summarise(ratios));
-    result.of_medians.push_back(result.networks.front().median / result.networks.back().median);
   }
   if (contenders.size() == 1) result.alone.push_back(result.networks.front().median);
   return result;

@@ -1,6 +1,7 @@
 // Times modules against each other: what one run of a module is, and networks in turn.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <span>
@@ -70,11 +71,12 @@ struct PairedTiming {
   std::vector<Summary> networks;  // milliseconds per batch
   // Median over the rounds of time(first network) / time(network i), with p10 and p90. 1 for the first.
   std::vector<Summary> speedup;
-  // The same of the two medians. A claim counts the lower of the two.
-  std::vector<double> of_medians;
   // As a control: each network's median of kRunsAlone runs in a row, or fewer rounds, before the turns.
   std::vector<double> alone;
   bool replayed = false;  // as Timings say
+
+  // The speed-up of a network by the two medians. A claim counts the lower of this and the median of the ratios.
+  double of_medians(std::size_t network) const { return networks.front().median / networks.at(network).median; }
 };
 
 // One random batch of the input shape: inference or decode, with what kernels derive from weights kept from call to call, or a

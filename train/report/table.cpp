@@ -81,7 +81,7 @@ void add_latency(const LoadedRun& run, std::span<TableRow> rows) {
       const PairedTiming timing = time_networks(networks, input, config.repeats, work);
       replayed = replayed && timing.replayed;
       for (std::size_t i = 0; i < rows.size(); ++i) {
-        rows[i].latency.push_back({batch, timing.networks[i], timing.speedup[i], timing.of_medians[i], timing.alone[i], phase});
+        rows[i].latency.push_back({batch, timing.networks[i], timing.speedup[i], timing.of_medians(i), timing.alone[i], phase});
       }
     }
   };

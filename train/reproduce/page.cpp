@@ -66,6 +66,11 @@ std::string verdict_cell(const CellResult& cell) {
   return cell.matched_layers ? str(*cell.compressed_layers, " of ", *cell.matched_layers) : "-";
 }
 
+// "batch 128"; "decode, batch 1".
+std::string timed_name(const TimedBatch& timed) {
+  return str(timed.phase == Phase::inference ? "" : str(name_of(timed.phase), ", "), "batch ", timed.batch);
+}
+
 std::vector<std::string> arm_names(const TableView& view) {
   const Metric& metric = *view.metric;
   std::vector<std::string> names{"arm"};
@@ -79,8 +84,7 @@ std::vector<std::string> arm_names(const TableView& view) {
   if (has_sparsity(view)) names.insert(names.end(), {"sparsity %", "file KiB"});
   if (has_verdicts(view)) names.emplace_back("layers compressed");
   for (const TimedBatch& timed : view.file.timed()) {
-    const std::string phase = timed.phase == Phase::inference ? std::string() : str(name_of(timed.phase), ", ");
-    names.push_back(str(phase, "batch ", timed.batch, ": ms (p10-p90)"));
+    names.push_back(timed_name(timed) + ": ms (p10-p90)");
     names.emplace_back("speed-up (p10-p90; of medians)");
   }
   names.emplace_back("training s");
@@ -180,8 +184,7 @@ std::vector<TimedAlone> timed_alone(const TableView& view) {
     for (std::size_t i = 0; i < row.times.size(); ++i) {
       const std::optional<ArmTime>& time = row.times[i];
       if (!time || !time->alone) continue;
-      const std::string phase = timed[i].phase == Phase::inference ? "" : str(name_of(timed[i].phase), ", ");
-      all.push_back({str(row.arm, " at ", phase, "batch ", timed[i].batch), time->time.median, *time->alone});
+      all.push_back({str(row.arm, " at ", timed_name(timed[i])), time->time.median, *time->alone});
     }
   }
   return all;

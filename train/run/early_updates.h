@@ -24,9 +24,9 @@ class EarlyUpdates {
 
   // For the last sweep of a step. What the sweep does not tell of is left with its gradient for the step's end.
   LeafDone take();
-  // Behind the sweep: updates those that were told of and are still waiting for others, or forgets them where the step is given
-  // up.
+  // Behind the sweep: updates those that were told of and still wait for others.
   void finish();
+  // Where the step is given up.
   void forget() { waiting_.clear(), elements_ = 0; }
 
  private:

@@ -53,9 +53,8 @@ TEST(Latency, ComparesEachNetworkWithTheFirst) {
   EXPECT_LT(timing.networks[0].median, timing.networks[1].median);
   EXPECT_DOUBLE_EQ(timing.speedup[0].median, 1.0);
   EXPECT_LT(timing.speedup[1].median, 1.0);
-  ASSERT_EQ(timing.of_medians.size(), 2u);
-  EXPECT_DOUBLE_EQ(timing.of_medians[0], 1.0);
-  EXPECT_DOUBLE_EQ(timing.of_medians[1], timing.networks[0].median / timing.networks[1].median);
+  EXPECT_DOUBLE_EQ(timing.of_medians(0), 1.0);
+  EXPECT_DOUBLE_EQ(timing.of_medians(1), timing.networks[0].median / timing.networks[1].median);
   ASSERT_EQ(timing.alone.size(), 2u);
   EXPECT_GE(timing.alone[0], 1.0);
   EXPECT_GE(timing.alone[1], 5.0);

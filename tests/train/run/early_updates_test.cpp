@@ -7,6 +7,7 @@
 
 #include "core/device/memory_history.h"
 #include "core/storage.h"
+#include "core/support/error.h"
 #include "tests/train/run/small_steps.h"
 #include "train/run/stage_trainer.h"
 #include "train/tasks/classification.h"
@@ -110,6 +111,34 @@ TEST(EarlyUpdates, GradientsAreNeverAllThere) {
   const std::size_t late = peak_of(onlooker(seen)), early = peak_of({});
   EXPECT_GE(late, 4 * weight);
   EXPECT_LE(early, late - 2 * weight);
+}
+
+// Fails in the second micro-batch of the first step.
+class FailsOnce final : public Hook {
+ public:
+  std::string_view name() const override { return "fails_once"; }
+  Var loss(const Var& value, const Var&, std::span<const NamedTensor>) override {
+    if (++calls_ == 2) throw OutOfMemoryError("no room");
+    return value;
+  }
+  State state() const override { return {}; }
+  void load_state(const State&) override {}
+
+ private:
+  int calls_ = 0;
+};
+
+TEST(EarlyUpdates, AFailedStepLeavesNoGradient) {
+  TrainingConfig config = plain_sgd(0.1);
+  config.micro_batch = 4;
+  const auto model = wide_model(), other = wide_model();
+  const std::vector<MakeHook> hooks{[](const HookSetting&) { return std::make_unique<FailsOnce>(); }};
+  StageTrainer trainer(*model, config, kTask, 1, 4, 4, DType::f32, hooks), plain(*other, config, kTask, 1, 4, 4);
+  EXPECT_THROW(trainer.step(make_batch(8, 400), 0, 0), OutOfMemoryError);
+  for (const NamedParameter& entry : named_parameters(*model)) EXPECT_FALSE(entry.parameter->grad().defined()) << entry.path;
+  trainer.step(make_batch(8, 400), 0, 0);
+  plain.step(make_batch(8, 400), 0, 0);
+  EXPECT_EQ(weights_of(*model), weights_of(*other));
 }
 
 TEST(EarlyUpdates, WaitWhereAllGradientsAreNeeded) {
