@@ -116,12 +116,19 @@ def append_json(path, rows):
             file.write(json.dumps(row) + "\n")
 
 
+def is_told(result):
+    """Whether the page has a line of it: what did not pass, every benchmark for its verdict, and how many op rows passed."""
+    return result["state"] not in GOOD or result["part"] in ("bench", "rivals") or result["name"] == "op-rows"
+
+
 def summary(results, shared):
-    """A page for those who were not there: what ran where, then each line, the bad ones of a part before the good ones."""
+    """A page for those who were not there: what ran where, how many lines of each part passed, then the lines that tell more, bad ones
+    before good ones."""
     lines = [f"commit {shared['commit'] or 'of the tree'}, {shared['gpu']}, driver {shared['driver']}", counts_of(results)]
     for part, of_part in itertools.groupby(results, key=lambda result: result["part"]):
-        chosen = sorted(of_part, key=lambda result: result["state"] in GOOD)
-        lines += ["", f"{part}: {counts_of(chosen)}"]
+        of_part = list(of_part)
+        chosen = sorted(filter(is_told, of_part), key=lambda result: result["state"] in GOOD)
+        lines += ["", f"{part}: {counts_of(of_part)}"]
         lines += [f"  {result['state']:<9}  {result['name']}  {result['detail']}" for result in chosen]
     return "\n".join(lines) + "\n"
 

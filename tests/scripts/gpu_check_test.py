@@ -1,6 +1,8 @@
 #!/usr/bin/env python3
 """scripts/gpu_check without a GPU: what its lines give, what it says of libraries, and that a failing line stops nothing."""
 import argparse
+import importlib.machinery
+import importlib.util
 import json
 import os
 import pathlib
@@ -18,6 +20,15 @@ sys.path.insert(0, str(SCRIPTS))
 import gpu_libraries  # noqa: E402
 import gpu_lines  # noqa: E402
 import gpu_results  # noqa: E402
+
+
+def gpu_check():
+    """The script as a module."""
+    loader = importlib.machinery.SourceFileLoader("gpu_check", str(SCRIPTS / "gpu_check"))
+    module = importlib.util.module_from_spec(importlib.util.spec_from_loader("gpu_check", loader))
+    loader.exec_module(module)
+    return module
+
 
 # A stand-in for a GoogleTest program: writes the report that it is asked for.
 PROGRAM = """#!/bin/sh
@@ -84,6 +95,32 @@ class Results(unittest.TestCase):
 
 
 class Libraries(unittest.TestCase):
+    def test_the_page_has_bad_lines_first_and_of_good_ones_the_benchmarks_alone(self):
+        def result(part, name, state, detail):
+            return {"part": part, "name": name, "state": state, "seconds": 1.0, "detail": detail}
+
+        good = [result("tests", f"test_{i}", "passed", "3 passed") for i in range(90)]
+        page = gpu_results.summary([*good, result("tests", "test_bad", "failed", "Suite.Wrong: it is"),
+                                    result("tests", "op-rows", "passed", "op rows on cuda: 61 of 61"),
+                                    result("bench", "op-core", "passed", "least 1.18: met"),
+                                    result("bench", "op-memory", "timed out", "after 60 s")],
+                                   {"commit": "abc1234", "gpu": "H100", "driver": "570"})
+        self.assertEqual(page, "commit abc1234, H100, driver 570\n"
+                               "92 passed, 1 failed, 1 timed out, 0 not run, 0 skipped\n\n"
+                               "tests: 91 passed, 1 failed, 0 timed out, 0 not run, 0 skipped\n"
+                               "  failed     test_bad  Suite.Wrong: it is\n"
+                               "  passed     op-rows  op rows on cuda: 61 of 61\n\n"
+                               "bench: 1 passed, 0 failed, 1 timed out, 0 not run, 0 skipped\n"
+                               "  timed out  op-memory  after 60 s\n"
+                               "  passed     op-core  least 1.18: met\n")
+
+    def test_of_a_budget_each_part_gets_half_of_what_is_left(self):
+        deadline = gpu_check().part_deadline
+        self.assertEqual(deadline(0, 1200, 530, False), 530)
+        self.assertEqual(deadline(530, 1200, 530, False), 865)
+        self.assertEqual(deadline(865, 1200, 530, True), 1200)
+        self.assertEqual(deadline(865, float("inf"), 530, False), 1395)
+
     def test_reads_what_the_loader_finds(self):
         text = ("\tlinux-vdso.so.1 (0x1)\n\tlibcudart.so.13 => not found\n\tlibc.so.6 => /lib/libc.so.6 (0x7f00)\n"
                 "\t/lib64/ld-linux-x86-64.so.2 (0x2)\n")
@@ -246,6 +283,12 @@ class Program(unittest.TestCase):
         self.assertIn("signal 11", self.rows()["test_crash"]["detail"])
         self.assertIn("1 passed, 5 failed, 1 timed out, 0 not run, 1 skipped", output)
 
+    def test_a_line_that_is_ended_keeps_its_verdict(self):
+        self.add("test_a", text="#!/bin/sh\necho 'verdict: conv2d: least 0.98; least 0.97: met'\nsleep 60\n")
+        self.check("--part", "tests", "--seconds", "2")
+        self.assertEqual(self.rows()["test_a"]["state"], "timed out")
+        self.assertTrue(self.rows()["test_a"]["detail"].endswith("; conv2d: least 0.98; least 0.97: met"))
+
     def test_what_there_is_no_time_for_is_said_not_to_have_run(self):
         self.add("test_a", text="#!/bin/sh\nsleep 60\n")
         self.add("test_b", report("Suite", case("Right")))
@@ -266,6 +309,18 @@ class Program(unittest.TestCase):
         self.assertIn("not run    test_b", page)
         self.assertIn("out/gpu_check.jsonl", names)
         self.assertIn("out/logs/tests-test_a.log", names)
+
+    def test_of_a_log_its_end_is_packed(self):
+        (self.root / "out" / "logs").mkdir(parents=True)
+        log = self.root / "out" / "logs" / "a.log"
+        log.write_bytes(b"begin" + bytes(3 * gpu_results.LOG_BYTES) + b"end")
+        rows = self.root / "out" / "rows.jsonl"
+        rows.write_bytes(bytes(2 * gpu_results.LOG_BYTES))
+        with tarfile.open(gpu_results.pack(self.root / "out", "page\n")) as archive:
+            sizes = {member.name: member.size for member in archive.getmembers()}
+            self.assertTrue(archive.extractfile("out/logs/a.log").read().endswith(b"end"))
+        self.assertEqual(sizes, {"out/summary.txt": 5, "out/logs/a.log": gpu_results.LOG_BYTES,
+                                 "out/rows.jsonl": 2 * gpu_results.LOG_BYTES})
 
     def test_no_pool_reaches_the_programs(self):
         self.add("test_a", text='#!/bin/sh\necho "pool=$TESSERA_POOL"\n')
