@@ -16,7 +16,7 @@ import torch_side  # answers {"missing": ...} and ends without torch
 
 import torch
 from torch import nn
-from torch_side import load_tessera
+from torch_side import load_tessera, sampled
 
 try:
     import tensorly
@@ -24,8 +24,6 @@ try:
 except ImportError as error:
     torch_side.answer(missing=str(error))
     sys.exit(0)
-
-SAMPLE = 97  # a prime: no axis is skipped
 
 
 class Convolution(nn.Module):
@@ -162,7 +160,7 @@ class Layer(torch_side.Modes):
             return failed
         values = self.run(mode)[1].detach()
         rows = values.permute(0, 2, 3, 1) if values.ndim == 4 else values
-        return {"values": rows.flatten()[::SAMPLE].tolist()}
+        return {"values": sampled(rows)}
 
 
 if __name__ == "__main__":

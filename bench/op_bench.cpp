@@ -1,8 +1,10 @@
 // Times our ops: matrix products and convolutions against the best direct oneDNN call sequence from and to the same tensors, the
-// rest against streaming bandwidth. Prints a table; at its end appends one line per op, shape and pass.
-// Exit codes: 0 measured, 1 the comparison is void (results differ, rival crippled), 2 bad arguments.
+// rest against streaming bandwidth; where --python names an interpreter that has torch, matrix products against PyTorch's too.
+// Prints a table; at its end appends one line per op, shape, pass and rival. Exit codes: 0 measured, 1 the comparison is void
+// (results differ, rival crippled), 2 PyTorch is missing or bad arguments.
 #include <fmt/format.h>
 
+#include "bench/cases/product_torch.h"
 #include "bench/op_options.h"
 #include "bench/result_lines.h"
 #include "core/cpu/fma_peak.h"
@@ -48,8 +50,21 @@ void print_memory(const Value& row) {
   std::fflush(stdout);
 }
 
+void measure_torch(const LibraryOptions& torch, const std::vector<ProductShape>& products, Value::List& rows) {
+  for (const ProductShape& shape : products) {
+    const Value& row = rows.emplace_back(measure_torch_product(shape, torch));
+    fmt::print("matmul  {:<41} {:8.3f} ms, PyTorch {} {:8.3f} ms, {}: {}\n", row.at("shape").as_string(),
+               row.at("tessera_ms").at("median").as_double(), row.at("torch").at("version").as_string(),
+               row.at("torch_ms").at("median").as_double(), row.at("torch_settings").at("mode").as_string(),
+               ratio_text(row.at("ratio")));
+    std::fflush(stdout);
+  }
+}
+
 void measure(const OpOptions& options) {
   const OpCases cases = chosen_cases(options);
+  const LibraryOptions torch{options.torch, static_cast<int>(options.common.threads), options.common.rounds};
+  if (!options.torch.python.empty()) or_explain_missing_torch([&] { check_torch_product(torch); });
   set_compute_threads(options.common.threads);
   const Value surroundings = describe_surroundings(options.common.threads);
   const TurnOptions turns{.rounds = options.common.rounds};
@@ -71,14 +86,21 @@ void measure(const OpOptions& options) {
   for (const MemoryMaker& maker : cases.memory) {
     print_memory(rows.emplace_back(measure_memory(maker.make(), options.megabytes, turns)));
   }
+  if (options.torch.python.empty()) {
+    fmt::print("PyTorch's rows are left out, because --python names no interpreter\n");
+  } else {
+    measure_torch(torch, cases.products, rows);
+  }
   const CommonOptions to = destination(options.common, options.only, TESSERA_BENCH_DIR "/results/op_bench.jsonl");
   for (const Value& row : rows) publish(to, surroundings, row);  // at the end: a run that is cut leaves no part of a table
 }
 
 int run_program(const std::vector<std::string_view>& words) {
   OpOptions options;
-  Arguments arguments("op_bench", "times ops against oneDNN called directly and against streaming bandwidth");
+  options.torch.script = TESSERA_BENCH_DIR "/op_bench_torch.py";
+  Arguments arguments("op_bench", "times ops against oneDNN called directly, PyTorch and streaming bandwidth");
   add_common(arguments, options.common);
+  add_torch(arguments, options.torch);
   arguments.count("--megabytes", options.megabytes, "size of an operand of memory-bound ops, MiB; larger than the last cache")
       .text("--only", options.only, "op and shape to measure, or a part of them; without --results printed only");
   return run_benchmark(arguments, words, [&] { measure(options); });

@@ -10,7 +10,9 @@ OpCases chosen_cases(const OpOptions& options) {
   };
   OpCases cases;
   for (const ProductShape& shape : product_shapes()) {
-    if (wanted("matmul", to_string(shape))) cases.dense.emplace_back([=] { return product_case(shape); });
+    if (!wanted("matmul", to_string(shape))) continue;
+    cases.dense.emplace_back([=] { return product_case(shape); });
+    cases.products.push_back(shape);
   }
   for (const ConvShape& shape : conv_shapes()) {
     if (!wanted("conv2d", to_string(shape))) continue;

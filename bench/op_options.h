@@ -10,11 +10,13 @@ namespace tessera::bench {
 struct OpOptions {
   CommonOptions common = {};
   std::int64_t megabytes = 256;
+  TorchOptions torch{.python = {}, .script = {}, .sweep_runs = 2};  // without a python no rows of PyTorch
   std::string only = {};
 };
 
 struct OpCases {
   std::vector<std::function<DenseCase()>> dense;
+  std::vector<ProductShape> products;  // those of `dense` that PyTorch is a rival of too
   std::vector<MemoryMaker> memory;
 };
 

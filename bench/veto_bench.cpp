@@ -142,7 +142,9 @@ void against_itself(const Options& options, const Value& surroundings) {
     row.set("trials", trials);
     row.set("accepted", accepted);
     row.set("above_one", above_one);
+    row.set("accepted_share_at_most", upper_bound(accepted, trials));  // with a confidence of 95 %
     row.set("ratio", to_value(ratio));
+    row.set("ratios", to_value(ratios));
     publish(options.common, surroundings, row);
     all_accepted += accepted;
     all_trials += trials;
@@ -220,6 +222,7 @@ class Agreement {
     if (verdicts.kept) row.set("kept", *verdicts.kept);
     row.set("counted", counts);
     row.set("ratio", to_value(ratio));
+    row.set("ratios", to_value(verdicts.ratios));
     publish(options_.common, surroundings_, row);
   }
   void print() const {
@@ -305,7 +308,9 @@ void report_network(const Options& options, const Value& surroundings, const Net
   row.set("processes", options.processes);
   row.set("faster", std::ssize(ratios.told));
   row.set("ratio", to_value(told));
+  row.set("ratios", to_value(ratios.told));
   row.set("table_ratio", to_value(table));
+  row.set("table_ratios", to_value(ratios.table));
   row.set("told_over_table", to_value(between));
   publish(options.common, surroundings, row);
 }

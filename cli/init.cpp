@@ -21,6 +21,7 @@ struct InitArguments {
   std::string name;
   std::string from;
   std::string root;
+  std::string weights;
 };
 
 struct Template {
@@ -30,6 +31,7 @@ struct Template {
   // Replaces the marks whose values depend on the data at `root`, which is empty when --root is not given. A template that reads
   // no files has none.
   std::string (*fill)(std::string text, const std::string& root) = nullptr;
+  const char* weights = "";  // what stands for %WEIGHTS% when --weights is not given; of templates that have it
 };
 
 std::string replace_all(std::string text, const std::string& mark, const std::string& value) {
@@ -118,7 +120,34 @@ stages:
 checkpoint: {every: 200s, keep: 3}
 report: {latency: {batch: [1, 16]}}
 )",
-     "text.txt", &fill_text}};
+     "text.txt", &fill_text},
+    {"torch-tucker", R"(# tessera train %FILE%
+# A network that was trained in PyTorch, on images: <root>/train/<class>/*.jpg and <root>/test/<class>/*.jpg. Its weights are a
+# safetensors file, written by save_file(model.state_dict(), FILE) of the Python package safetensors.
+version: 1
+name: %NAME%
+seed: 1
+data:
+  name: image-folder
+  root: %ROOT%        # relative to this file
+  train: train        # folders below root; their sub-folders are the classes
+  test: test          # read by `tessera table` alone
+  val: 0.1            # share of train held out for validation, or the name of a folder
+  resize: 256         # pixels of the shorter side, as in PyTorch
+  crop: 224           # side of the square that the network sees, as in PyTorch
+  mean: [0.485, 0.456, 0.406]  # as in PyTorch; these are ImageNet's
+  std: [0.229, 0.224, 0.225]
+  batch: %BATCH%           # at most the number of training images
+model: {name: resnet18, classes: %CLASSES%, weights: %WEIGHTS%}  # tessera plan %FILE% prints it layer by layer
+optimizer: {name: sgd, lr: 0.002, momentum: 0.9, weight_decay: 5.0e-4}
+stages:
+  - {name: dense, train: 1e}
+  - {name: tucker, factorise: {layers: "layer[234].*.conv*", format: tucker2, ranks: {macs: 0.4}}}  # tessera layers %FILE%
+  - {name: finetuned, train: 3e}
+checkpoint: {every: 1e, keep: 3}
+report: {latency: {batch: [1, 32]}}
+)",
+     "images", &fill_images, "model.safetensors"}};
 
 // The template that --from names. Without --from: the one that the experiment is named after, else the first.
 const Template& choose_template(const InitArguments& arguments) {
@@ -178,13 +207,20 @@ int init(const InitArguments& arguments) {
   std::string text = chosen.text;
   const bool takes_root = chosen.fill != nullptr;
   TESSERA_CHECK(takes_root || arguments.root.empty(), ConfigError, "--root: template ", chosen.name, " reads no files");
+  const bool takes_weights = *chosen.weights != '\0';
+  TESSERA_CHECK(takes_weights || arguments.weights.empty(), ConfigError, "--weights: template ", chosen.name, " has none");
+  TESSERA_CHECK(arguments.weights.empty() || real_vfs().exists(arguments.weights), ConfigError, "--weights: no file ",
+                arguments.weights);
+  // As the experiment file is to name it.
+  const auto shown = [&](const std::string& path, const char* otherwise) {
+    return quoted_path(path.empty() ? fs::path(otherwise)
+                                    : fs::absolute(path).lexically_proximate(fs::absolute(file).parent_path()));
+  };
   if (takes_root) {
     text = chosen.fill(std::move(text), arguments.root);
-    const fs::path shown = arguments.root.empty()
-                               ? fs::path(chosen.root)
-                               : fs::absolute(arguments.root).lexically_proximate(fs::absolute(file).parent_path());
-    text = replace_all(std::move(text), "%ROOT%", quoted_path(shown));
+    text = replace_all(std::move(text), "%ROOT%", shown(arguments.root, chosen.root));
   }
+  if (takes_weights) text = replace_all(std::move(text), "%WEIGHTS%", shown(arguments.weights, chosen.weights));
   text = replace_all(std::move(text), "%FILE%", file);
   write_file_atomically(real_vfs(), file, replace_all(std::move(text), "%NAME%", fs::path(arguments.name).filename().string()));
   std::cout << "wrote " << file << "\nnext: tessera " << (takes_root ? "data check " : "validate ") << file << '\n';
@@ -197,14 +233,18 @@ void add_init(Verb program) {
   const Verb verb = program.add("init", "Write a commented experiment file to start from");
   auto arguments = std::make_shared<InitArguments>();
   verb.argument("name", arguments->name, "name of the experiment, or a path that ends in it; the file is <name>.yaml").required();
+  verb.argument("--from", arguments->from,
+                "template: tucker, image-folder-tucker, gpt-text or torch-tucker (default: the one that the experiment is named "
+                "after, else tucker)");
   verb.argument(
-      "--from", arguments->from,
-      "template: tucker, image-folder-tucker or gpt-text (default: the one that the experiment is named after, else tucker)");
-  verb.argument("--root", arguments->root,
-                "image-folder-tucker: folder that holds train/ and test/; its classes are counted. gpt-text: a text file");
+      "--root", arguments->root,
+      "image-folder-tucker, torch-tucker: folder that holds train/ and test/; its classes are counted. gpt-text: a text "
+      "file");
+  verb.argument("--weights", arguments->weights, "torch-tucker: the network's weights, a safetensors file");
   verb.footer(
       "Examples: tessera init my-first\n          tessera init pets --from image-folder-tucker --root ~/photos\n"
-      "          tessera init shakespeare --from gpt-text --root input.txt");
+      "          tessera init shakespeare --from gpt-text --root input.txt\n"
+      "          tessera init mine --from torch-tucker --root ~/photos --weights resnet18.safetensors");
   verb.runs([arguments] { return init(*arguments); });
 }
 

@@ -42,7 +42,7 @@ if(TESSERA_SANITIZE)
                                                     -fno-sanitize-recover=all
                          # Instrumentation makes this warning unreliable, here in libstdc++'s <regex>.
                          $<$<CXX_COMPILER_ID:GNU>:-Wno-maybe-uninitialized>
-                         # It also keeps loops that ask for it from being vectorised, of which clang would warn.
+                         # It also keeps loops that ask for it from being vectorised, and clang would warn of that.
                          $<$<CXX_COMPILER_ID:Clang>:-Wno-pass-failed>)
   target_link_options(tessera_compiler INTERFACE -fsanitize=${TESSERA_SANITIZE})
 endif()

@@ -1,4 +1,4 @@
-# For the find modules of libraries that come with the CUDA toolkit or beside it, of which CMake has none:
+# For the find modules of libraries that come with the CUDA toolkit or beside it. CMake has no modules for these:
 #   tessera_find_cuda_library(<NAME> <library> <header of the version> <name of the last number>)
 # sets <NAME>_FOUND, <NAME>_INCLUDE_DIR, <NAME>_LIBRARY and <NAME>_VERSION, and makes the target <NAME>::<library>. <NAME>_ROOT is searched
 # first, then the toolkit's folders.

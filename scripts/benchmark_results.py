@@ -185,6 +185,30 @@ def reached(row, key, target_key, met=operator.ge):
     return text + (f", {judged(number, row[target_key], met)}" if row.get(target_key) is not None else "")
 
 
+# KiB of resident memory that PyTorch imports with its first optimiser, by the major number of its version (`import torch`, then a step
+# of SGD and of AdamW, of 1.13 and 2.15).
+IMPORTS_KIB = {"1": 0, "2": 161336}
+
+
+def imports_kib(line):
+    """What a peak of PyTorch's holds of imports: nothing since its side imports all at its start."""
+    torch = line["torch"]
+    return 0 if "imported_first" in torch else IMPORTS_KIB[torch["version"].split(".")[0]]
+
+
+def without_imports(line):
+    """A line of train_bench with the memory of both sides alone: what PyTorch imports is taken off its peak."""
+    row = line.value
+    if "torch_memory_kib" not in row:
+        return row
+    state = row.get("state_kib", 0)
+    theirs = row["torch_memory_kib"] - imports_kib(line)
+    corrected = row | {"memory_ratio": row["tessera_memory_kib"] / theirs}
+    if "beyond_state_ratio" in row:
+        corrected["beyond_state_ratio"] = (row["tessera_memory_kib"] - state) / (theirs - state)
+    return corrected
+
+
 def streaming(lines):
     """What set the pace of memory; the fastest pass may differ between rows."""
     passes = " or ".join(dict.fromkeys(line["stream"] for line in lines if "stream" in line.value))
@@ -216,7 +240,8 @@ def infer_key(line):
 
 
 def op_key(line):
-    return line["op"], line["shape"], line["pass"]
+    key = line["op"], line["shape"], line["pass"]
+    return (*key, line["library"], line["torch"]["version"]) if "library" in line.value else key
 
 
 def factored_key(line):

@@ -13,12 +13,12 @@ of PyTorch, the last line of each network and batch among these; of sparse_bench
 A line from a changed checkout ("-dirty") is ignored, which is said. A program without results has no table.
 A line that kept its rounds has two ratios: the median of the rounds' ratios and, behind it, the ratio of the medians; a verdict
 counts the lower. A note under a table names the sides whose time in turns is more than 10 % from their time alone.
-README.md has the least ratio of each kind among these (of training in f32, for each network), and the table of
-configs/fashion-mnist/resnet20_tucker.md.
+README.md has the least ratio of each kind among these (of training in f32, for each network), and tables of `tessera reproduce`.
 Exit status: 0 written, current or in agreement, 1 not so, 2 a line or a page cannot be used.
 """
 import argparse
 import difflib
+import functools
 import operator
 import pathlib
 import sys
@@ -26,14 +26,13 @@ import sys
 from benchmark_attention import attention_tables, compared_attention
 from benchmark_decode import compared_compressed, compared_decode, compressed_table, decode_tables
 from benchmark_linalg import compared_linalg, linalg_tables
-from benchmark_markdown import Table, central, milliseconds, paragraph, spread, table, under
-from benchmark_results import (Unusable, beside_alone, compare, compressed, conditions, counted, failures, infer_runs, last_run,
-                               last_runs, newest_groups, precision_of, reached, results, streaming, torch_way, train_runs, verdict,
-                               where, without_rounds)
+from benchmark_markdown import Table, central, milliseconds, paragraph, spread, table
+from benchmark_ops import compared_ops, op_tables
+from benchmark_results import (Unusable, beside_alone, compare, compressed, conditions, counted, failures, imports_kib, infer_runs,
+                               last_run, last_runs, newest_groups, precision_of, reached, results, torch_way, train_runs, verdict,
+                               where, without_imports, without_rounds)
 from benchmark_sparse import compared_sparse, sparse_tables
 
-PASSES = {"forward": "forward", "backward_input": "grad x", "backward_weight": "grad weight"}
-ACCURACY = "configs/fashion-mnist/resnet20_tucker.md"
 REPRODUCED = "configs/tables/results"
 
 
@@ -58,7 +57,7 @@ def train_tables(lines):
 # Columns that lines from before they were measured do not have.
 TRAIN_COLUMNS = {"target": verdict,
                  "of FMA peak": lambda line: reached(line.value, "peak_share", "share_target"),
-                 "beyond what both keep": lambda line: reached(line.value, "beyond_state_ratio", "memory_target", operator.le)}
+                 "beyond what both keep": lambda line: reached(without_imports(line), "beyond_state_ratio", "memory_target", operator.le)}
 
 
 def train_table(lines):
@@ -66,7 +65,7 @@ def train_table(lines):
     torch, precision = last["torch"], precision_of(last)
     columns = {head: cells for head, cell in TRAIN_COLUMNS.items() if any(cells := [cell(line) for line in lines])}
     rows = [[f"run {i + 1}", milliseconds(line["tessera_ms"]), milliseconds(line["torch_ms"]), spread(line["ratio"]),
-             f"{line['memory_ratio']:.2f}" if "memory_ratio" in line.value else "", *(cells[i] for cells in columns.values()),
+             reached(without_imports(line), "memory_ratio", None), *(cells[i] for cells in columns.values()),
              train_way(line)] for i, line in enumerate(lines)]
     rival = f"{torch['version']}'s autocast" if precision == "bf16" else torch["version"]
     network = NETWORKS.get(last["model"], last["model"])
@@ -76,6 +75,8 @@ def train_table(lines):
             "compilation, from the same weights and with the same first losses. Memory is the peak that the steps added to the "
             "process, over the least that PyTorch adds under any of these settings" +
             ("; what both keep are weights, gradients and moments. " if "beyond what both keep" in columns else ". ") +
+            (f"PyTorch's peak held {taken_off / 1024:.0f} MiB that it imports with its first optimiser; they are taken off. "
+             if (taken_off := max(map(imports_kib, lines))) else "") +
             failures(lines) + conditions(lines, "train_bench"))
     head = ["", "tessera ms", "PyTorch ms", "PyTorch / tessera", "memory", *columns, "PyTorch's way"]
     return Table(f"training, {last['model']}, {precision}, PyTorch {torch['version']}", lines, paragraph(text) + table(head, rows) +
@@ -101,58 +102,6 @@ def infer_tables(lines):
         parts.append(Table(f"inference, PyTorch {version}", runs,
                            paragraph(text) + table(head, rows) + beside_alone(runs, infer_case)))
     return parts
-
-
-def product_table(lines):
-    rows = [[line["shape"], milliseconds(line["tessera_ms"]), f"{line['gflops']:.0f}", f"{line['peak_share']:.2f}",
-             spread(line["ratio"]), line["rival"]["name"], central(line["blocked_ratio"])] for line in lines]
-    text = ("Matrix products (m x n x k, row-major) against the fastest direct oneDNN calls on the same tensors; the last column "
-            "is against operands that oneDNN packed beforehand.")
-    head = ["shape", "ms", "GFLOP/s", "of FMA peak", "oneDNN / tessera", "oneDNN's way", "packed / tessera"]
-    return Table("matrix products", lines, paragraph(text) + table(head, rows) + beside_alone(lines, dense_case))
-
-
-def conv_table(lines):
-    by_shape = {}
-    for line in lines:
-        by_shape.setdefault(line["shape"], {})[line["pass"]] = line
-    rows = []
-    for shape, passes in by_shape.items():
-        found = [passes.get(name) for name in PASSES]
-        rows.append([shape] + [spread(line["ratio"]) if line else "" for line in found] +
-                    [" / ".join(f"{line['peak_share']:.2f}" if line else "-" for line in found),
-                     " / ".join(central(line["blocked_ratio"]) if line else "-" for line in found)])
-    text = ("Convolutions (NHWC) against the fastest direct oneDNN calls from and to the same tensors, reorders included: "
-            "oneDNN's time over ours for the forward pass of training, whose weights change from call to call, and both "
-            "gradients; then ours as a share of the multiply-add peak, and oneDNN's time in its blocked layouts without any "
-            "reorder over ours.")
-    head = ["shape", "forward", "grad x", "grad weight", "of FMA peak", "blocked / tessera"]
-    return Table("convolutions", lines, paragraph(text) + table(head, rows) + beside_alone(lines, dense_case))
-
-
-def memory_table(lines):
-    rows = [[f"{line['op']} {line['pass']}", line["shape"], milliseconds(line["tessera_ms"]), f"{line['gbytes_per_second']:.1f}",
-             spread(line["ratio"])] for line in lines]
-    text = ("Memory-bound ops on operands that no cache holds: bytes that the op must move over its time, as a share of the "
-            f"streaming bandwidth in the same rounds ({streaming(lines)}). Its passes write as much as they read; an op "
-            "that reads more than it writes, like sgd, may be above 1.")
-    head = ["op", "shape", "ms", "GB/s", "of streaming"]
-    if all("share_of_same_traffic" in line.value for line in lines):  # lines from before it was measured have none
-        text += " The last column holds each against a loop that reads and writes as many arrays and computes nothing."
-        head.append("of the same traffic")
-        rows = [row + [spread(line["share_of_same_traffic"])] for row, line in zip(rows, lines)]
-    return Table("memory-bound ops", lines, paragraph(text) + table(head, rows) +
-                 beside_alone(lines, lambda line: f"{line['op']} {line['pass']}"))
-
-
-def op_tables(lines):
-    lines = last_run(lines)
-    products = [line for line in lines if line["op"] == "matmul"]
-    convolutions = [line for line in lines if line["op"] == "conv2d"]
-    memory = [line for line in lines if line["op"] not in ("matmul", "conv2d")]
-    return under(conditions(lines, "op_bench"),
-                 [make(chosen) for make, chosen in ((product_table, products), (conv_table, convolutions), (memory_table, memory))
-                  if chosen])
 
 
 def factored_tables(lines):
@@ -258,12 +207,6 @@ def train_case(line):
     return f"training step, {network}, {line['shape']}, batch {line['batch']}"
 
 
-def dense_case(line):
-    kind = "matrix product" if line["op"] == "matmul" else "convolution"
-    step = "" if line["op"] == "matmul" else f", {PASSES[line['pass']]}"
-    return f"{kind} {line['shape']}{step}"
-
-
 def loader_case(line):
     return f"images for {line['op']}, {line['cores']} {'core' if line['cores'] == 1 else 'cores'}"
 
@@ -286,8 +229,7 @@ def compared_rows(root):
     yield sum(infer_runs(results(root, "infer_bench")), []), lambda line: (
         f"inference, {infer_case(line)}", f"PyTorch {line['torch']['version']}, {line['torch_settings']['mode']}",
         line["tessera_ms"], line["torch_ms"])
-    yield [line for line in last_run(results(root, "op_bench")) if line["op"] in ("matmul", "conv2d")], lambda line: (
-        dense_case(line), f"oneDNN, {line['rival']['name']}", line["tessera_ms"], line["rival"]["ms"])
+    yield from compared_ops(results(root, "op_bench"))
     dense, library = last_runs(results(root, "factored_bench"))
     yield dense, lambda line: (factored_case(line), line["rival"]["name"], line["factored"]["ms"], line["rival"]["ms"])
     yield library, lambda line: (factored_case(line), f"{line['library']}, {line['torch_settings']['mode']}", line["tessera_ms"],
@@ -316,14 +258,6 @@ def least_rows(root):
     return table(head, rows) + paragraph(where(shown) + both)
 
 
-def accuracy(root):
-    """The table of an experiment without its first column, which names the experiment, and how it was timed."""
-    path = root / ACCURACY
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    rows = ["|" + line.split("|", 2)[2] for line in lines if line.startswith("|")]
-    return [*rows, "", *paragraph(" ".join(line for line in lines if line.startswith(("Timed on", "Times in turn"))))] if rows else []
-
-
 def reproduced(root, table):
     """What `tessera reproduce` wrote down to its second heading: arms, picture and answers, without name and command."""
     path = root / REPRODUCED / f"{table}.md"
@@ -339,10 +273,9 @@ def reproduced(root, table):
 
 
 # What is written: for each page the blocks between its markers.
-PAGES = {"README.md": {"admm_resnet8": lambda root: reproduced(root, "admm_resnet8"),
-                       "sparse_resnet8": lambda root: reproduced(root, "sparse_resnet8"),
-                       "gpt_shakespeare": lambda root: reproduced(root, "gpt_shakespeare"),
-                       "accuracy": accuracy, "benchmarks": least_rows},
+REPRODUCED_IN_README = ("admm_resnet8", "sparse_resnet8", "gpt_shakespeare", "fashion_resnet20", "cifar10_resnet20")
+PAGES = {"README.md": {**{name: functools.partial(reproduced, table=name) for name in REPRODUCED_IN_README},
+                       "benchmarks": least_rows},
          "docs/benchmarks.md": {"benchmarks": tables}}
 
 

@@ -2,7 +2,7 @@
 """Which measured tables are of older code: has what they depend on changed since the commit that their lines name?
 
 Usage: stale_tables.py [ROOT]
-Lists the tables of docs/benchmarks.md and of configs/tables/results, one a line: name, commit, and how many files of those that
+Lists the tables of docs/benchmarks.md and of configs/tables/results, and the last runs of programs without a table, one a line: name, commit, and how many files of those that
 the table depends on differ from that commit's, or `current`. The files are those of the checkout, changes that are not committed
 included; DEPENDS says which folders a table depends on.
 Exit status: 0 all are current, 1 some are not, or name a commit that is not in the repository, 2 a line cannot be used.
@@ -15,7 +15,7 @@ import re
 import subprocess
 import sys
 
-from benchmark_results import Unusable
+from benchmark_results import Unusable, results
 from benchmark_tables import REPRODUCED, tables_by_program
 
 # What the tables of a program, and those of `tessera reproduce`, are measured with.
@@ -30,8 +30,11 @@ DEPENDS = {
     "attention_bench": ("core", "bench"),
     "loader_bench": ("core", "train", "bench"),
     "outlet_bench": ("core", "layers", "compress", "train", "capi", "bench"),
+    "ranks_bench": ("core", "layers", "optim", "train", "bench"),
+    "veto_bench": ("core", "layers", "compress", "train", "bench"),
     REPRODUCED: ("core", "layers", "optim", "admm", "compress", "train"),
 }
+UNTABLED = ("ranks_bench", "veto_bench")
 # In these folders: what no table of a CPU runs, and files of one program, bench/decode_bench.cpp and bench/decode_bench_torch.py.
 NOT_RUN = re.compile(r".*\.(md|cuh?)$|core/cuda/|bench/results/")
 OF_A_PROGRAM = re.compile(r"bench/([a-z_]+_bench)[._]")
@@ -67,6 +70,15 @@ def benchmark_tables(root):
             yield f"{program}: {table.name}", commits, differing(root, commits, DEPENDS[program], program)
 
 
+def runs_without_table(root):
+    """The same of the last run of each program whose figures stand in docs/roadmap.md alone."""
+    for program in UNTABLED:
+        lines = results(root, program)
+        commits = list(dict.fromkeys(line["commit"] for line in lines if line["date"] == lines[-1]["date"]))
+        if commits:
+            yield program, commits, differing(root, commits, DEPENDS[program], program)
+
+
 def commits_in(value):
     """All values of keys `commit`, wherever they stand."""
     if isinstance(value, dict):
@@ -89,7 +101,7 @@ def reproduced_tables(root):
 
 
 def differing(root, commits, paths, program=""):
-    """The files that are other than in any of the commits, of which a changed checkout's stands for its commit."""
+    """The files that differ from one of the commits. A commit with changes on top ("-dirty") counts as the commit itself."""
     found = set()
     for commit in commits:
         files = changed_files(root, commit.removesuffix("-dirty"), paths)
@@ -111,7 +123,7 @@ def main():
     root = parser.parse_args().root
     stale = False
     try:
-        for name, commits, files in [*benchmark_tables(root), *reproduced_tables(root)]:
+        for name, commits, files in [*benchmark_tables(root), *runs_without_table(root), *reproduced_tables(root)]:
             print(f"{name}: {', '.join(commits)}: {state_of(files)}")
             stale = stale or files is None or bool(files)
     except (Unusable, OSError) as error:

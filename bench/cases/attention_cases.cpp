@@ -14,7 +14,6 @@
 namespace tessera::bench {
 namespace {
 
-constexpr std::size_t kSample = 97;  // as in attention_bench_torch.py
 constexpr double kProducts = 7;
 
 AttentionPatternPtr pattern_of(const AttentionCase& of) {
@@ -144,14 +143,9 @@ Value measure_torch_attention(const AttentionCase& of, const LibraryOptions& opt
   const ScratchFolder folder("tessera_bench");
   workload.write_inputs(folder.path());
   const Contestant ours = workload.step();
-  ours.prepare();
-  ours.run();
-  const std::vector<float> all = ours.result().to_vector<float>();
-  std::vector<float> sample;
-  for (std::size_t i = 0; i < all.size(); i += kSample) sample.push_back(all[i]);
   Value row = workload.describe();
   row.set("library", "PyTorch");
-  compare_with_modes(row, self_timed(ours), sample,
+  compare_with_modes(row, self_timed(ours), sampled_values(ours),
                      {.program = program_of(options, folder.path()),
                       .sweep = {.least_runs = options.torch.sweep_runs, .settings = first_settings(false), .tuned_malloc = true},
                       .rounds = options.rounds});

@@ -17,8 +17,6 @@
 namespace tessera::bench {
 namespace {
 
-constexpr std::int64_t kSample = 97;  // as in factored_bench_torch.py
-
 bool is_conv(const FactoredCase& of) { return std::holds_alternative<ConvShape>(of.shape); }
 
 // The library's train of a convolution and the dense layer that it composes.
@@ -83,15 +81,7 @@ void LibraryWorkload::write_inputs(const std::filesystem::path& directory) const
   write_file_atomically(real_vfs(), directory / "layer.json", to_json(layer));
 }
 
-std::vector<float> LibraryWorkload::values() const {
-  const Contestant known = layer_side("known", known_, sides_.x, phase_);
-  if (known.prepare) known.prepare();
-  known.run();
-  const std::vector<float> all = known.result().contiguous().to_vector<float>();
-  std::vector<float> sample;
-  for (std::size_t i = 0; i < all.size(); i += kSample) sample.push_back(all[i]);
-  return sample;
-}
+std::vector<float> LibraryWorkload::values() const { return sampled_values(layer_side("known", known_, sides_.x, phase_)); }
 
 std::vector<double> LibraryWorkload::run(std::int64_t count) const {
   return self_timed(layer_side("ours", sides_.factored, sides_.x, phase_))(count);

@@ -11,18 +11,9 @@
 namespace tessera::bench {
 namespace {
 
-constexpr std::size_t kSample = 97;  // as in sparse_bench_torch.py
 constexpr double kLeastRatio = 2.5;
 // Some of the ways take hundreds of times as long as others: what the fastest gain by other settings is the second pass's.
 constexpr TorchSettings kFirstSettings{.channels_last = false};
-
-std::vector<float> sample_of(const Contestant& ours) {
-  ours.run();
-  const std::vector<float> all = ours.result().to_vector<float>();
-  std::vector<float> sample;
-  for (std::size_t i = 0; i < all.size(); i += kSample) sample.push_back(all[i]);
-  return sample;
-}
 
 }  // namespace
 
@@ -54,7 +45,7 @@ Value measure_against_torch(const SparseTorchTarget& target, const LibraryOption
   row.set("library", "PyTorch CSR");
   row.set("target", target.least);
   compare_with_modes(
-      row, self_timed(ours), sample_of(ours),
+      row, self_timed(ours), sampled_values(ours),
       {.program = program_of(options, folder.path()),
        .sweep = {.least_runs = options.torch.sweep_runs, .settings = {kFirstSettings}, .tuned_malloc = true, .other_isa = true},
        .rounds = options.rounds,

@@ -14,6 +14,7 @@
 namespace tessera::bench {
 namespace {
 
+constexpr std::size_t kSample = 97;  // as in torch_side.py
 constexpr double kSweepMs = 300;  // a way's runs take about this long, or `least_runs` forwards
 constexpr std::int64_t kMostRuns = 100;
 constexpr double kHopeless = 10;  // of the best median before: such a way is run no further
@@ -90,6 +91,15 @@ Value to_value(const ModeWay& way) {
   value.erase("compiled");  // the mode tells
   value.set("mode", way.mode);
   return value;
+}
+
+std::vector<float> sampled_values(const Contestant& ours) {
+  if (ours.prepare) ours.prepare();
+  ours.run();
+  const std::vector<float> all = ours.result().contiguous().to_vector<float>();
+  std::vector<float> sample;
+  for (std::size_t i = 0; i < all.size(); i += kSample) sample.push_back(all[i]);
+  return sample;
 }
 
 double check_values(const std::vector<float>& ours, const std::vector<double>& theirs, const std::string& rival,

@@ -16,6 +16,9 @@ struct ModeWay {
 std::string to_string(const ModeWay& way);
 Value to_value(const ModeWay& way);
 
+// Runs our side and takes every 97th value of its result, as torch_side.py takes those of PyTorch's.
+std::vector<float> sampled_values(const Contestant& ours);
+
 // Largest difference, of the largest value. Throws NumericError naming `rival` where it is above the tolerance.
 inline constexpr double kValueTolerance = 1e-4;
 double check_values(const std::vector<float>& ours, const std::vector<double>& theirs, const std::string& rival,

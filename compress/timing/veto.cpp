@@ -23,8 +23,8 @@ constexpr const char* kNetwork = "the network";  // what before_timing() is told
 constexpr std::int64_t kRankRounds = 7;
 constexpr std::int64_t kRoundsOfNetwork = 15;  // also where a phase's speed is only told
 
-// Timings of which the batches are put together where fewer do not tell whether a ratio is above kFasterRatio. A ratio of 1 lies
-// so far below that more looks hardly ever take it for faster.
+// Timings are repeated, and their batches put together, while they do not tell whether a ratio is above kFasterRatio. A ratio of
+// 1 lies so far below that more looks hardly ever take it for faster.
 constexpr int kMostLooks = 3;
 
 // An entry that cannot be read is as good as none.

@@ -72,7 +72,7 @@ double scale_for(std::int64_t units, std::span<const std::int64_t> diagonals, st
   return high;
 }
 
-// `count` different numbers below `most`, ascending, of which every set is as likely (Bentley and Floyd, "A sample of
+// `count` different numbers below `most`, ascending; every such set is equally likely (Bentley and Floyd, "A sample of
 // brilliance", 1987).
 class Sampler {
  public:

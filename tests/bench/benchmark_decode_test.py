@@ -55,6 +55,17 @@ class DecodeTables(TablesCase):
         self.assertIn("| 1.75 (1.65-1.85) | 0.80 | 1.6: met | 0.63, 0.65: missed | 0.70, 0.75: met | eager |\n", text)
         self.assertIn("256 tokens, f32, AdamW) against", self.prose())
         self.assertIn("what both keep are weights, gradients and moments.", self.prose())
+        self.assertNotIn("imports", self.prose())
+
+    def test_what_pytorch_imports_is_no_memory_of_a_step(self):
+        line = train(1.75, torch={"version": "2.15"}, tessera_memory_kib=100000, torch_memory_kib=361336, memory_ratio=0.28,
+                     state_kib=50000, beyond_state_ratio=0.16, memory_target=0.3)
+        self.results("train_bench", line)
+        self.assertIn("| 0.50 | 0.33, 0.3: missed | eager |\n", self.written())
+        self.assertIn("held 158 MiB that it imports with its first optimiser; they are taken off.", self.prose())
+        self.results("train_bench", line | {"torch": {"version": "2.15", "imported_first": True}})
+        self.assertIn("| 0.28 | 0.16, 0.3: met | eager |\n", self.written())
+        self.assertNotIn("imports", self.prose())
 
     def test_compare_tells_a_compressed_row_from_others(self):
         self.results("train_bench", mlps("training", 1.75), mlps("training", 1.75), train(1.0), train(1.0))

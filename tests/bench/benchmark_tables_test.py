@@ -2,7 +2,7 @@
 """scripts/benchmark_tables.py on small results: which lines it shows, what it refuses, when it calls the two pages current."""
 import unittest
 
-from benchmark_lines import (ACCURACY, ACCURACY_END, BEGIN, END, REPRODUCED, TablesCase, dense, factored, infer, library,
+from benchmark_lines import (BEGIN, END, REPRODUCED, TablesCase, dense, factored, infer, library,
                              memory, reproduced, summary, train)
 
 
@@ -10,7 +10,7 @@ class Tables(TablesCase):
     def test_no_results_leave_the_markers_and_what_is_around_them(self):
         self.assertEqual(self.written(), f"# title\n{BEGIN}\n\n{END}\nafter\n")
         self.assertEqual(self.readme.read_text(), "# name\n" + "".join(reproduced(table, "\n") for table in REPRODUCED) +
-                                                  f"{ACCURACY}\n{ACCURACY_END}between\n{BEGIN}\n\n{END}\nbehind\n")
+                                                  f"between\n{BEGIN}\n\n{END}\nbehind\n")
 
     def test_the_readme_has_the_least_ratio_of_each_kind(self):
         self.results("train_bench", train(1.1, commit="older00"), train(1.35), train(1.25), train(1.45),
@@ -33,15 +33,6 @@ class Tables(TablesCase):
                                                        compute_threads=8))
         self.assertIn("Measured at abc1234, def5678, 2026-01-02 to 2026-01-04: Some CPU, 2 threads; Some CPU, 8 threads.",
                       self.readme_rows())
-
-    def test_the_readme_has_the_accuracy_of_an_experiment_without_its_name(self):
-        (self.root / "configs" / "fashion-mnist").mkdir(parents=True)
-        (self.root / "configs" / "fashion-mnist" / "resnet20_tucker.md").write_text(
-            "# title\ntext\n\n| experiment | stage | top-1 % |\n|---|---|---|\n| some-name | dense | 93.1 |\n\n"
-            "Timed on Some CPU.\n\nMore.\n")
-        self.written()
-        self.assertIn(f"{ACCURACY}\n| stage | top-1 % |\n|---|---|\n| dense | 93.1 |\n\nTimed on Some CPU.\n\n{ACCURACY_END}",
-                      self.readme.read_text())
 
     def test_the_readme_has_the_reproduced_table_with_its_picture_and_answers(self):
         folder = self.root / "configs" / "tables" / "results"
@@ -309,7 +300,7 @@ class Tables(TablesCase):
         before = {page: page.read_text() for page in (self.page, self.readme)}
         for page, name in ((self.page, "docs/benchmarks.md"), (self.readme, "README.md")):
             for text in ("nothing", f"{BEGIN}", f"{END}\n{BEGIN}", f"{BEGIN}\n{BEGIN}\n{END}"):
-                page.write_text("".join(map(reproduced, REPRODUCED)) + f"{ACCURACY}{ACCURACY_END}{text}\n")
+                page.write_text("".join(map(reproduced, REPRODUCED)) + f"{text}\n")
                 changed = {other: other.read_text() for other in before}
                 code, message = self.run_script()
                 self.assertEqual(code, 2)

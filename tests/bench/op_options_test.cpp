@@ -21,6 +21,7 @@ TEST(OpOptions, WithoutOnlyEveryCaseIsChosenForTheOfficialFile) {
   std::size_t dense = product_shapes().size();
   for (const ConvShape& shape : conv_shapes()) dense += passes_of(shape).size();
   EXPECT_EQ(cases.dense.size(), dense);
+  EXPECT_EQ(cases.products.size(), product_shapes().size());
   EXPECT_EQ(cases.memory.size(), memory_cases(1).size());
   const CommonOptions to = destination(options.common, options.only, "official.jsonl");
   EXPECT_EQ(to.results, "official.jsonl");
@@ -35,7 +36,10 @@ TEST(OpOptions, OnlyChoosesByOpAndShape) {
   const OpCases depthwise = chosen_cases(asked("depthwise"));
   EXPECT_EQ(depthwise.dense.size(), 9u);
   EXPECT_TRUE(depthwise.memory.empty());
-  EXPECT_EQ(chosen_cases(asked("matmul 512x512x512")).dense.size(), 1u);
+  EXPECT_TRUE(depthwise.products.empty());
+  const OpCases product = chosen_cases(asked("matmul 512x512x512"));
+  EXPECT_EQ(product.dense.size(), 1u);
+  EXPECT_EQ(product.products.size(), 1u);
 }
 
 TEST(OpOptions, OnlyThatMatchesNothingIsNamed) {

@@ -191,8 +191,8 @@ const std::vector<Masking>& maskings() {
 
 class SparseFactors : public ::testing::TestWithParam<Factored> {
  protected:
-  // Values away from the initial ones, a part of which is masked: every second, or a third of the pattern, of the factors that
-  // can have it.
+  // Values away from the initial ones. A part is masked: every second value, or a third of the pattern in the factors that can
+  // have it.
   static std::unique_ptr<Module> made(const PatternConfig* config = nullptr) {
     std::unique_ptr<Module> layer = GetParam().make();
     std::uint64_t seed = 1;

@@ -237,9 +237,23 @@ TEST_F(Images, InitWritesAFileThatPasses) {
   expect({"init", folder_ / "image-folder-tucker"}, 0, "image-folder-tucker.yaml");
   expect({"validate", folder_ / "image-folder-tucker.yaml"}, 0, "ok");
   expect({"init", folder_ / "x", "--from", "image"}, 2,
-         "--from: unknown template 'image'; known: tucker, image-folder-tucker, gpt-text");
+         "--from: unknown template 'image'; known: tucker, image-folder-tucker, gpt-text, torch-tucker");
   expect({"init", folder_ / "x", "--root", folder_ / "images"}, 2, "--root: template tucker reads no files");
   expect({"init", folder_ / "x", "--from", "image-folder-tucker", "--root", folder_ / "none"}, 2, "/none/train: no such folder");
+}
+
+TEST_F(Images, InitStartsFromWeightsOfPyTorch) {
+  const auto init = [&](const std::string& name, const std::string& weights) {
+    return std::vector<std::string>{"init",   folder_ / name,     "--from",    "torch-tucker",
+                                    "--root", folder_ / "photos", "--weights", folder_ / weights};
+  };
+  expect(init("mine", "none.safetensors"), 2, "--weights: no file ");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "mine.yaml"));
+  write_bytes(folder_ / "net.safetensors", "no weights");
+  expect(init("mine", "net.safetensors"), 0, "next: tessera data check");
+  EXPECT_NE(read_bytes(folder_ / "mine.yaml").find("classes: 2, weights: \"net.safetensors\"}"), std::string::npos);
+  expect({"data", "check", folder_ / "mine.yaml"}, 0, "clean");
+  expect({"init", folder_ / "x", "--weights", folder_ / "net.safetensors"}, 2, "--weights: template tucker has none");
 }
 
 }  // namespace

@@ -113,6 +113,13 @@ class StaleTables(unittest.TestCase):
         self.reproduced("small", f"{newer}-dirty")
         self.assertEqual(self.listed(0), [f"small: {newer}-dirty: current"])
 
+    def test_a_program_without_a_table_has_a_line_of_its_last_run(self):
+        self.results("veto_bench", {"commit": "abc1234", "date": "2026-01-01T00:00:00Z"},
+                     {"commit": self.commit, "date": "2026-01-02T00:00:00Z"})
+        self.assertEqual(self.listed(0), [f"veto_bench: {self.commit}: current"])
+        self.change("layers/conv2d.cpp")
+        self.assertEqual(self.listed(1), [f"veto_bench: {self.commit}: 1 file changed"])
+
     def test_a_commit_that_is_not_there_is_told(self):
         self.reproduced("small", "0123abc")
         self.assertEqual(self.listed(1), ["small: 0123abc: the commit is not in this repository"])
@@ -129,7 +136,8 @@ class StaleTables(unittest.TestCase):
         sys.path.insert(0, str(SCRIPT.parent))
         import benchmark_tables  # pylint: disable=import-outside-toplevel
         import stale_tables  # pylint: disable=import-outside-toplevel
-        self.assertEqual(set(stale_tables.DEPENDS), {*benchmark_tables.TABLES, benchmark_tables.REPRODUCED})
+        self.assertEqual(set(stale_tables.DEPENDS),
+                         {*benchmark_tables.TABLES, *stale_tables.UNTABLED, benchmark_tables.REPRODUCED})
         for folders in stale_tables.DEPENDS.values():
             for folder in folders:
                 self.assertTrue((TESTS.parent / folder).is_dir(), folder)

@@ -136,14 +136,15 @@ cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaM
 cudaError_t cudaFuncSetAttribute(const void* function, cudaFuncAttribute attribute, int value) {
   const Lock lock(gpu_mutex());
   if (attribute != cudaFuncAttributeMaxDynamicSharedMemorySize) return set_error(cudaErrorInvalidValue);
-  if (value < 0 || static_cast<std::size_t>(value) > kChip.shared_per_block) return set_error(cudaErrorInvalidValue);
+  if (value < 0 || static_cast<std::size_t>(value) + kStaticShared > kChip.shared_per_block)
+    return set_error(cudaErrorInvalidValue);
   allow_shared(function, static_cast<std::size_t>(value));
   return cudaSuccess;
 }
 
-// Static shared memory, which is no part of a launch here, counts as none.
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* attributes, const void*) {
   *attributes = {};
+  attributes->sharedSizeBytes = kStaticShared;
   return cudaSuccess;
 }
 

@@ -149,7 +149,7 @@ cudaError_t take_error() { return std::exchange(last_error, cudaSuccess); }
 void allow_shared(const void* function, std::size_t bytes) { allowances()[function] = bytes; }
 std::size_t allowed_shared(const void* function) {
   const auto found = allowances().find(function);
-  return found == allowances().end() ? std::size_t{48} << 10 : found->second;
+  return found == allowances().end() ? (std::size_t{48} << 10) - kStaticShared : found->second;
 }
 
 }  // namespace tessera::simulated_gpu

@@ -72,7 +72,10 @@ bool is_pinned(const void* address);
 
 cudaError_t set_error(cudaError_t status);
 cudaError_t take_error();
-// What cudaFuncSetAttribute allowed; 48 KiB where nothing was said.
+// Static shared memory of every kernel, whatever it has: the host's compiler does not tell. It counts with the dynamic memory of
+// a launch, so that one of just under 48 KiB needs an allowance.
+inline constexpr std::size_t kStaticShared = 256;
+// Dynamic shared memory that cudaFuncSetAttribute allowed; where nothing was said 48 KiB with the static one.
 void allow_shared(const void* function, std::size_t bytes);
 std::size_t allowed_shared(const void* function);
 

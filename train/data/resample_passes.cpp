@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::int64_t kVectorBytes = 32;
 constexpr std::int64_t kTwoPixels = 2 * kResampleChannels;
-constexpr std::int64_t kLoadBytes = 16;  // of which two pixels are used
+constexpr std::int64_t kLoadBytes = 16;  // two pixels of a load are used
 constexpr int kLowBits = 15;
 
 // Weights of two taps, as vpmaddwd multiplies them with two bytes: each is high * 2^15 + low, and both parts fit into the 16 bits

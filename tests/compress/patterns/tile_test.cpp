@@ -182,8 +182,8 @@ TEST(TileElement, HoldsTheTilesOfASmallerCountAndTheBestOfTheRest) {
   EXPECT_EQ(ones(alone), single) << "fewer than the single elements: no tile";
 }
 
-// Scores of tiles of 8 outputs with positions of their own, of a weight of which every fifth output goes at first, and single
-// elements that stand out.
+// Scores of a weight in tiles of 8 outputs, each tile with positions of its own. Every fifth output goes first, and single
+// elements stand out.
 Tensor tiled_scores() {
   constexpr std::int64_t kOutputs = 40, kPositions = 180;
   const Tensor scores = random_scores({kOutputs, 3, 3, 20}, 19), by_tile = random_scores({4, kPositions}, 20);

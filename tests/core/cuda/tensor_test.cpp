@@ -15,6 +15,7 @@
 #include "core/device/step_state.h"
 #include "core/device/transfer_stats.h"
 #include "core/ops/arithmetic.h"
+#include "core/ops/layer_norm.h"
 #include "core/rng.h"
 #include "core/support/error.h"
 #include "tests/support/gpu.h"
@@ -161,6 +162,23 @@ TEST_F(CudaGraph, ReplaysWhatWasRecorded) {
   for (int i = 0; i < 3; ++i) graph->replay();
   EXPECT_EQ(x.to_vector<float>()[999], 4.0f);
   EXPECT_EQ(graph->kernels(), 1u);
+}
+
+// Rows that fit the registers of a group of threads give all three gradients in one walk over x and grad_y, and a sum of the
+// blocks' parts. Wider ones take a walk for the gradient of x and another for those of the parameters.
+TEST_F(CudaGraph, LayerNormsGradientsTakeOneWalk) {
+  const auto kernels = [&](std::int64_t columns) {
+    constexpr std::int64_t kRows = 512;
+    const auto full = [&](const Shape& shape) { return Tensor::full(shape, 1.0, DType::f32, gpu()); };
+    const Tensor x = full({kRows, columns}), grad_y = full({kRows, columns}), grad_x = full({kRows, columns});
+    const Tensor gamma = full({columns}), grad_gamma = full({columns}), grad_beta = full({columns});
+    const Tensor mean = full({kRows}), inv_std = full({kRows});
+    const auto work = [&] { cuda::layer_norm_backward(x, grad_y, gamma, mean, inv_std, grad_x, grad_gamma, grad_beta); };
+    work();
+    return record_graph(gpu(), work)->kernels();
+  };
+  for (const std::int64_t columns : {64, 768, 8192}) EXPECT_EQ(kernels(columns), 2u) << columns;
+  EXPECT_EQ(kernels(8196), 3u);
 }
 
 TEST_F(CudaGraph, KeepsItsMemory) {

@@ -29,7 +29,7 @@ struct ExportedRun {
   std::string bytes;
 };
 
-// Of the numbers of a run's lines; independent of which runs are exported together, so that a later export finds the same folder.
+// The name does not depend on the runs that are exported together, so that a later export finds the same folder.
 fs::path folder_below(const std::string& path) {
   std::error_code error;
   const fs::path whole = fs::canonical(path, error);
