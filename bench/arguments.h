@@ -65,7 +65,7 @@ struct TorchOptions {
 // --python, --script and --sweep-runs, or another unit's. `needed`: what the interpreter has to have.
 void add_torch(Arguments& arguments, TorchOptions& options, const std::string& needed = "torch");
 
-// Where results go. `official` is for those of everything, of which tables are made: with an `only` that chooses a part results
+// Where results go. `official` is for those of everything, from which tables are made: with an `only` that chooses a part results
 // are printed unless --results names a file.
 CommonOptions destination(CommonOptions options, const std::string& only, const std::string& official);
 

@@ -11,9 +11,11 @@
 #include "cli/file_verb.h"
 #include "cli/neighbours.h"
 #include "compress/report.h"
+#include "core/io/vfs.h"
 #include "core/support/error.h"
 #include "core/support/text.h"
 #include "train/plan/scaling_plan.h"
+#include "train/run/decisions_file.h"
 
 namespace tessera::cli {
 namespace {
@@ -24,6 +26,7 @@ struct PlanArguments : FileArguments {
   std::int64_t ranks = 1;
   std::int64_t ranks_per_machine = 0;
   std::string bandwidth, latency;
+  std::string decisions;
   std::string neighbour;  // what be_neighbour() reads, in such a process
 };
 
@@ -149,7 +152,9 @@ int plan(const PlanArguments& arguments) {
   const Experiment experiment = load_experiment(arguments.config, arguments.overrides);
   if (!arguments.neighbour.empty()) return be_neighbour(experiment, arguments.ranks, arguments.neighbour);
   const std::optional<ScalingPlan> several = scaling(experiment, arguments);
-  const Plan plan = make_plan(experiment);
+  std::optional<DecisionMap> choices;
+  if (!arguments.decisions.empty()) choices = read_decisions(real_vfs(), arguments.decisions);
+  const Plan plan = make_plan(experiment, choices ? &*choices : nullptr);
   if (arguments.json) {
     Value keys = to_value(plan);
     if (several) keys.set("scaling", write(*several));
@@ -181,6 +186,7 @@ void add_plan(Verb program) {
   const Verb verb = program.add("plan", "Print shapes, parameters, MACs, memory, disk and schedules without training");
   auto arguments = std::make_shared<PlanArguments>();
   add_file_arguments(verb, *arguments);
+  verb.argument("--decisions", arguments->decisions, "decisions.json of a run of this experiment: memory as it chose to compute");
   verb.argument("--ranks", arguments->ranks, "also predict a step in so many processes, from steps timed here").between(1, 4096);
   verb.argument("--bandwidth", arguments->bandwidth, "between them, in each direction: 25G for 25 Gbit/s");
   verb.argument("--latency", arguments->latency, "of a message between them: 10us");

@@ -20,7 +20,7 @@ struct ShrinkConfig {
   void fields(Fields& f);
 };
 
-// Channels go of which no layer reads anything but zeros: from the layers that make them, their norms, and the inputs of what
+// Channels that every layer reads as zeros are removed: from the layers that make them, their norms, and the inputs of what
 // reads them. The network answers what the masked one does. Each convolution and linear layer that has changed has a row, and
 // each that has masked outputs which stay, with the reason.
 class ShrinkPass final : public Pass {

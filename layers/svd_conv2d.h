@@ -1,5 +1,5 @@
 // A 1x1 convolution whose weight is the product of two factors (layers/svd_factors.h): two 1x1 convolutions with nothing in
-// between, of which the first has stride and padding. x [n, h, w, in] -> y [n, oh, ow, out], oh = (h + 2 padding - 1) / stride +
+// between; the first has stride and padding. x [n, h, w, in] -> y [n, oh, ow, out], oh = (h + 2 padding - 1) / stride +
 // 1.
 #pragma once
 

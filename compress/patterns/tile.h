@@ -14,7 +14,7 @@ namespace tessera {
 class TilePattern final : public Pattern {
  public:
   static constexpr std::string_view kName = "tile";
-  // `beside_elements`: scores of which some are gone may have single elements beside the tiles of the pruning before. Tiles are
+  // `beside_elements`: where some scores are gone there may be single elements beside the tiles of the pruning before. Tiles are
   // then of outputs that hold nearly the same positions, and have only positions that all of their outputs hold, so that they are
   // full; a pruning may keep less than is asked.
   explicit TilePattern(std::int64_t group, bool beside_elements = false) : group_(group), beside_elements_(beside_elements) {}

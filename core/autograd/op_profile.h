@@ -12,7 +12,7 @@ namespace tessera::op_profile {
 // the inputs and their gradients. Where nothing new was written (views) they are 0.
 void forward(Profile& profile, const Op& op, std::span<const Var> inputs, const Tensor& y);
 void backward(Profile& profile, const Node& node, const Tensor& grad_y, NeedsGrad needs, const Grads& grads);
-// Of a gradient that was added to the sum of other uses, of which it touches as much as grad_y holds.
+// Of a gradient that was added to the sum of other uses. It touches as much of that sum as grad_y holds.
 void added(Profile& profile, const Node& node, const Tensor& grad_y);
 void sum(Profile& profile, const Node& node, const Tensor& total);  // of the gradients of the node's value
 

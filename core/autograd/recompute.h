@@ -9,7 +9,7 @@
 
 namespace tessera {
 
-// f(inputs), of which backward finds nothing but the inputs: it runs f again and sweeps what that records. f reads no other leaf,
+// f(inputs). It keeps only the inputs for backward, which runs f again and sweeps what that records. f reads no other leaf,
 // changes nothing, and gives the same value again.
 Var recompute(std::span<const Var> inputs, std::function<Var(std::span<const Var>)> f);
 

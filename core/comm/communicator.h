@@ -33,7 +33,7 @@ class Communicator {
   virtual int size() const noexcept = 0;
 
   // Each element becomes its sum over the ranks, ((x0 + x1) + x2) + ..., in the tensor's own type: the same bytes on every rank,
-  // in every run, whatever the size. f32 or f64, contiguous, on the CPU or a GPU, of which the work queued behind it sees the
+  // in every run, whatever the size. f32 or f64, contiguous, on the CPU or on a GPU, where the work queued behind it sees the
   // sums; throws DTypeError or ShapeError. Ranks have to give the same `name`, too, which says whose values they are.
   virtual void all_reduce(const Tensor& values, std::string_view name = {}) = 0;
   // Rank 0's bytes, of any length, on every rank.

@@ -15,7 +15,7 @@ class GpuSums {
   // nobody must be waiting on a GPU.
   virtual Tensor scratch_for(const Tensor& values) const = 0;
   // As Communicator::all_reduce() of values on this rank's GPU, to the same bytes; queued on its stream. Collective: ranks give
-  // as many values of one type, of which the caller makes sure.
+  // as many values of one type; the caller makes sure of that.
   virtual void all_reduce(const Tensor& values, const Tensor& scratch) = 0;
 };
 

@@ -55,7 +55,7 @@ template <int W>
   sum = reinterpret_cast<const Vec<W>&>(added);
 }
 
-// to [count][pitch / 2]: neighbours in a row of [count][pitch], of which `columns`, a multiple of W, are converted.
+// to [count][pitch / 2]: neighbours in a row of [count][pitch]. Only the first `columns`, a multiple of W, are converted.
 template <int W>
 void pair_rows(const float* rows, std::int64_t count, std::int64_t columns, std::int64_t pitch, Bf16Pair* to) {
   for (std::int64_t i = 0; i < count; ++i) {

@@ -15,10 +15,10 @@ std::size_t machine_memory();
 std::size_t peak_resident();
 
 // Bytes of the last cache that a core reaches; 0 when the system does not tell. sysconf() is asked only where there is no sysfs:
-// on AMD's processors glibc before 2.37 gives the sum of all such caches of a socket, of which a core reaches one.
+// on AMD's processors glibc before 2.37 gives the sum of all such caches of a socket, and a core reaches one of them.
 std::size_t last_cache();
 
-// Bytes of which a walk leaves nothing else in the last cache: twice as many as it holds, `least` to `most`, at most a sixteenth
+// Bytes whose walk leaves nothing else in the last cache: twice as many as it holds, `least` to `most`, at most a sixteenth
 // of the machine's memory.
 std::size_t bytes_beyond_caches(std::size_t least, std::size_t most);
 

@@ -23,8 +23,8 @@ struct AttentionOptions {
   double dropout = 0;
   RngStream stream = {};
   Tensor step_state = {};  // a StepState's tensor; needed with dropout
-  // Which keys a query sees, in place of causal and window. The sequences have at most its positions, of which they are the
-  // first.
+  // Which keys a query sees, in place of causal and window. The sequences have at most its positions: they are the
+  // first ones.
   AttentionPatternPtr pattern = {};
 };
 

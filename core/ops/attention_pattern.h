@@ -48,8 +48,8 @@ class AttentionPattern {
   std::int64_t units() const noexcept { return units_; }
   std::int64_t kept() const noexcept { return kept_; }  // pairs of units beside the band, in one head
 
-  // Beside the band: the units of keys that the queries of a unit see, ascending; those of all heads and units in one list, row
-  // head * units() + unit of which is [offsets[row], offsets[row + 1]).
+  // Beside the band: the units of keys that the queries of a unit see, ascending. One list holds those of all heads and units;
+  // its row head * units() + unit is [offsets[row], offsets[row + 1]).
   std::span<const std::uint16_t> row(std::int64_t head, std::int64_t unit) const {
     const std::int64_t at = head * units_ + unit;
     return std::span(keys_).subspan(

@@ -13,7 +13,7 @@ struct CrossEntropyOptions {
 // logits [n, classes], labels i64 [n] -> scalar: the mean over counted samples of
 // -sum_k target_k log softmax(logits)_k, target = (1 - s) onehot(label) + s / classes; 0 when no sample counts.
 // Fused and shifted by each row's maximum; a NaN in a counted row reaches the loss. Saves the logits, the labels and two numbers
-// of each row, of which the backward makes the probabilities again: beside the logits their gradient is all that takes memory.
+// of each row. From them the backward makes the probabilities again: beside the logits only their gradient takes memory.
 // grad_logits = g (softmax - target) / counted, 0 in ignored rows. Throws ShapeError on shapes that do not fit and on a label
 // outside 0..classes-1, naming the sample, DTypeError or DeviceError on operands, ConfigError on the smoothing. A GPU is not
 // waited for: there such a label makes the loss, and its own row of grad_logits, NaN.

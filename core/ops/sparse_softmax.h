@@ -7,7 +7,7 @@
 
 namespace tessera {
 
-// values [batch..., count], in the order of the pattern's elements, of which every entry of the batch has the same ones -> y of
+// values [batch..., count], in the order of the pattern's elements, which are the same for every entry of the batch -> y of
 // the same shape: softmax(scale * values) over the elements of each row, as softmax (core/ops/softmax.h) gives them where the
 // others are -inf. A row without elements gives nothing; one that is all -inf is NaN, as in softmax; a NaN makes its whole row
 // NaN. Saves y; grad = scale * y * (g - sum(g * y)). The pattern's rows are those of its first dimension. Throws ShapeError

@@ -68,6 +68,7 @@ TEST_F(Decisions, KilledInsideTheTimingAndReplayedGivesTheSameBytes) {
   EXPECT_TRUE(last_model(replay) == last_model(run));
   EXPECT_TRUE(read_bytes(replay + "/metrics.jsonl") == read_bytes(run + "/metrics.jsonl"));
   EXPECT_TRUE(read_bytes(replay + "/decisions.json") == read_bytes(run + "/decisions.json"));
+  expect_outcome(run_program({"plan", folder_ / "timed.yaml", "--decisions", run + "/decisions.json"}), 0, "in all: memory");
 }
 
 // Other choices than a clock would make everywhere: that they are obeyed shows in the bytes and in the file.
@@ -204,6 +205,8 @@ TEST_F(Decisions, AFileThatIsNoneIsBadInputAndLeavesNoRun) {
   expect_outcome(start("bad", {"--decisions", folder_ / "bad.json"}), 2,
                  "bad.json: not a decisions.json of a run: decisions: version is 2; this program reads 1");
   EXPECT_FALSE(std::filesystem::exists(folder_ / "bad"));
+  expect_outcome(run_program({"plan", folder_ / "timed.yaml", "--decisions", folder_ / "bad.json"}), 2,
+                 "bad.json: not a decisions.json of a run");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Attention by its definition, one sum at a time, for tests of any rule of which keys are seen and of dropped probabilities.
+// Attention by its definition, one sum at a time, for tests of every rule for which keys are seen, and of dropped probabilities.
 #pragma once
 
 #include <cstdint>

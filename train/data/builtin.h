@@ -25,7 +25,7 @@ namespace tessera {
 //   std::string_view task_name() const      what a network learns from it, see train/tasks/builtin.h
 //   Shape sample_shape() const              of what the network reads of one sample, [1, ...]; no file is looked at
 //   DataSplits load(const std::string& root, std::uint64_t seed) const
-// of which images have the last as an ImageConfig. A form whose own keys name files has
+// Images have the last of these as an ImageConfig. A form whose own keys name files has
 //   static void for_each_file(Value& data, const ChangeFile& change)      changes their names in a block of this form
 using DataForm = std::variant<GlyphsConfig, CifarConfig, IdxConfig, ImageFolderConfig, TextDataConfig>;
 

@@ -19,7 +19,7 @@ struct Box {
   friend bool operator==(const Box&, const Box&) = default;
 };
 
-// `source` of the image is resized to height x width, of which the square at (top, left) is the sample.
+// `source` of the image is resized to height x width. The square at (top, left) of that is the sample.
 struct Frame {
   Box source;
   std::int64_t height = 0;

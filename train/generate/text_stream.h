@@ -33,7 +33,7 @@ class TextStream {
 };
 
 // Bytes at the front of a decoded text that no later token changes: all but the begun UTF-8 sequence at its end. A tokenizer may
-// decode such a sequence to U+FFFD, one for each of its bytes, of which there are three at most.
+// decode such a sequence to U+FFFD, one for each of its bytes, at most three.
 std::size_t whole_characters(std::string_view text);
 
 }  // namespace tessera

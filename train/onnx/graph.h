@@ -66,7 +66,7 @@ class OnnxBuilder {
 
   // Axes from the first on, which is the batch, have the sizes of `told`; those behind them are as in `shape`.
   OnnxValue input(const std::string& name, OnnxType type, const Shape& shape, const std::vector<OnnxSize>& told = {kOnnxBatch});
-  // An initialiser in place of which a caller may give another, whose sizes `told` names likewise.
+  // An initialiser that a caller may replace by another, whose sizes `told` names likewise.
   OnnxValue optional_input(const std::string& name, OnnxType type, const Tensor& value, const std::vector<OnnxSize>& told);
   // f32, or i64 and u8 (a boolean) as they are. A name that is there already is the tensor of that name. Throws NumericError
   // naming it where it holds NaN or Inf.

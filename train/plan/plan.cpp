@@ -70,8 +70,9 @@ std::int64_t end_of_rise(const TrainingConfig& training, const StageLength& leng
 
 class Planner {
  public:
-  Planner(const ExperimentConfig& config, RunInputs inputs)
+  Planner(const ExperimentConfig& config, RunInputs inputs, const DecisionMap* choices)
       : config_(config),
+        choices_(choices),
         data_(std::move(inputs.data)),
         data_keys_(manifest_keys(data_)),
         model_(std::move(inputs.initial.model)) {
@@ -144,7 +145,7 @@ class Planner {
   MemoryPlan memory_of(Module& model, const StageConfig& stage, const Teachers& teachers) const {
     const std::vector<MakeHook> hooks =
         stage_hooks(stage, {.results = results_, .teacher = teachers.of(stage), .compute = compute_dtype_of(config_)});
-    return plan_memory(model, config_, stage.training, data_, hooks, teachers.bytes());
+    return plan_memory(model, config_, stage.training, data_, hooks, teachers.bytes(), choices_);
   }
 
   void plan_disk() {
@@ -159,6 +160,7 @@ class Planner {
   }
 
   const ExperimentConfig& config_;
+  const DecisionMap* choices_;  // null without
   DataSplits data_;
   Value data_keys_;
   std::unique_ptr<Module> model_;
@@ -201,9 +203,9 @@ std::int64_t Plan::disk_bytes() const {
   return bytes;
 }
 
-Plan make_plan(const Experiment& experiment) {
+Plan make_plan(const Experiment& experiment, const DecisionMap* choices) {
   set_compute_threads(experiment.config.threads.compute);  // kernels' work memory depends on them
-  return Planner(experiment.config, check_experiment(experiment)).run();
+  return Planner(experiment.config, check_experiment(experiment, choices), choices).run();
 }
 
 }  // namespace tessera

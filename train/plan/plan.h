@@ -77,8 +77,9 @@ struct Plan {
   void fields(Fields& f);
 };
 
-// Checks the experiment first (train/plan/check.h) and throws what that throws. Sets the number of compute threads.
-Plan make_plan(const Experiment& experiment);
+// Checks the experiment first (train/plan/check.h) and throws what that throws. Sets the number of compute threads. `choices`:
+// those of a run, whose memory is planned (train/run/memory_plan.h).
+Plan make_plan(const Experiment& experiment, const DecisionMap* choices = nullptr);
 
 // For another program: the keys that docs/json.md lists.
 Value to_value(const Plan& plan);

@@ -19,7 +19,7 @@ struct ExperimentConfig;
 // in decode that cannot decode, or on longer sequences than it takes.
 RunFolder fork_run(Vfs& vfs, const RunFolder& parent, const std::string& at, std::span<const std::string> overrides,
                    const std::string& runs);
-// The same toward a whole config, of which settle_for_run() has been called.
+// The same toward a whole config, for which settle_for_run() has been called.
 RunFolder fork_run(Vfs& vfs, const RunFolder& parent, const std::string& at, const ExperimentConfig& config,
                    const std::string& runs);
 

@@ -5,7 +5,6 @@
 #include <set>
 #include <vector>
 
-#include "core/device/decisions.h"
 #include "core/device/memory_history.h"
 #include "core/ops/conv2d_ways.h"
 #include "layers/builtin.h"
@@ -83,9 +82,9 @@ class DryRun {
   std::int64_t weights() const { return weights_; }
 
   // Fills all that a step adds to the weights. `by_clock`: a clock will choose among the ways to run a convolution, and the peak
-  // is that of the one that takes most.
-  void measure(MemoryPlan& plan, bool by_clock) {
-    const std::vector<std::int64_t> sizes = dry_sizes(micro_batch_);
+  // is that of the one that takes most. `whole`: by a step of a whole micro-batch.
+  void measure(MemoryPlan& plan, bool by_clock, bool whole) {
+    const std::vector<std::int64_t> sizes = whole ? std::vector{micro_batch_} : dry_sizes(micro_batch_);
     std::vector<double> activations;
     for (const std::int64_t size : sizes) activations.push_back(saved_by_forward(size));
     plan.activations = std::llround(at_size(sizes, activations, micro_batch_));
@@ -206,8 +205,9 @@ void MemoryPlan::fields(Fields& f) {
 }
 
 MemoryPlan plan_memory(Module& model, const ExperimentConfig& config, const TrainingConfig& training, const DataSplits& data,
-                       std::span<const MakeHook> hooks, std::int64_t teachers) {
-  const DecisionScope fixed({});  // also inside a run, whose clock would time shapes that it never has, and write them down
+                       std::span<const MakeHook> hooks, std::int64_t teachers, const DecisionMap* choices) {
+  // Also inside a run, whose clock would time shapes that it never has, and write them down.
+  const DecisionScope fixed({.known = choices != nullptr ? *choices : DecisionMap()});
   const Tf32Products products(takes_tf32(config));
   const Device device = resolve_device(config.device);
   MemoryPlan plan;
@@ -216,7 +216,7 @@ MemoryPlan plan_memory(Module& model, const ExperimentConfig& config, const Trai
   plan.loader = loader_bytes(config, fields, device);
   DryRun run(model, training, task_of(config.data), hooks, config.data.batch, fields, compute_dtype_of(config), device);
   plan.weights = run.weights();
-  run.measure(plan, device.is_cpu() && !config.deterministic);
+  run.measure(plan, device.is_cpu() && !config.deterministic && choices == nullptr, choices != nullptr);
   plan.hooks += teachers;
   if (config.checkpoint.async && device.is_cpu()) plan.snapshot = plan.weights + plan.optimizer + plan.hooks;
   if (device.is_cpu()) plan.weights += bytes_of_pairs(model);  // what the steps above have made of them included

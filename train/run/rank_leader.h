@@ -45,7 +45,7 @@ class RankLeader {
   void gather_state(StageTrainer& trainer);
   // The end of an epoch or a stage: throws Error where networks or states of training are no longer the same.
   void compare(const RunState& state);
-  // Timings that ranks are chosen by, in rounds, of which this rank takes its share. Every round is recorded when all have
+  // Timings that ranks are chosen by, in rounds. This rank takes its share of each. Every round is recorded when all have
   // answered. What this rank or another meets is thrown then.
   void time_layers(std::span<const RankTiming> timings, const TimingOptions& options, const RankClock& clock);
   // Whether other ranks are on machines or GPUs of their own.

@@ -1,5 +1,5 @@
 // What the tasks of text share. Their loss is the cross entropy between a network's answers, [samples, tokens, classes], and the
-// batch's "targets", i64 [samples, tokens], of which negative ones ask nothing. The vocabulary is the first of the classes; a
+// batch's "targets", i64 [samples, tokens]; negative ones ask nothing. The vocabulary is the first of the classes; a
 // network may have more.
 #pragma once
 

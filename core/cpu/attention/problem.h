@@ -153,7 +153,7 @@ struct Kernels {
   void (*turn_back)(const float* from, std::int64_t width, float* rows, std::int64_t pitch);
   SeeChunk<float> see_chunk;
   SeeChunk<bfloat16> see_chunk_bf16;
-  // tops and totals [chunks, rounded up to kLanes] of a row, of which the totals are overwritten; y [width]. Returns the log of
+  // tops and totals [chunks, rounded up to kLanes] of a row; the totals are overwritten; y [width]. Returns the log of
   // the sum of exp(scores), 0 where no key was seen.
   float (*join_chunks)(const float* tops, float* totals, const ChunkSums& chunks, float* y);
   // Of kernels of bf16, null in the others: pairs in a row, and down (PairedTile), of the first `columns`, a multiple of kLanes,

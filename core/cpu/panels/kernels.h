@@ -10,7 +10,7 @@ namespace {
 
 static_assert(kTaskRows == kRowsAtOnce);
 
-// Rows [W][pitch], of which `count` exist, turned: element (i, c) goes to to[c * kPanel + i], zeros where there is no row.
+// The first `count` of W rows of length `pitch`, turned: element (i, c) goes to to[c * kPanel + i], zeros where there is no row.
 template <int W>
 void turn_rows(const float* rows, std::int64_t pitch, std::int64_t count, std::int64_t columns, float* to) {
   std::int64_t c = 0;

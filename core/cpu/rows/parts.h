@@ -1,4 +1,4 @@
-// Loads and stores of vectors of which all lanes count or only the first ones, and stores past the caches. Included like
+// Loads and stores of whole vectors and of their first lanes alone, and stores past the caches. Included like
 // core/cpu/vectors.h.
 #pragma once
 

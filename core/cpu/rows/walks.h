@@ -25,7 +25,7 @@ template <int W>
   return a > b ? a : b;
 }
 
-// Writes `count` elements: at(i, part) makes the vector at i, of which `part` counts.
+// Writes `count` elements: at(i, part) makes the vector at i, whose first lanes count as `part` says.
 template <int W, class T, class At>
 [[gnu::always_inline]] inline void write_all(std::int64_t count, Stores stores, T* to, const At& at) {
   std::int64_t i = 0;
@@ -58,7 +58,7 @@ struct Pair {
   Vec<W> first, second;
 };
 
-// Writes two arrays: at(i, part) makes the vectors of both at i, of which `part` counts.
+// Writes two arrays: at(i, part) makes the vectors of both at i, whose first lanes count as `part` says.
 template <int W, class T, class At>
 [[gnu::always_inline]] inline void write_pairs(std::int64_t count, Stores stores, T* first, T* second, const At& at) {
   const bool past = stores == Stores::past_caches && to_alignment<W>(first) == 0 && to_alignment<W>(second) == 0;

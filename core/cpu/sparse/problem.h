@@ -14,7 +14,7 @@ inline constexpr std::int64_t kMostDots = 32;  // of a row that follow one anoth
 inline constexpr std::int64_t kStripLanes = 16;  // strips of images that lie side by side (strips.h)
 inline constexpr int kMostRows = 6;  // of a piece: with a vector of each sum they fill the registers
 
-// Rows that have the same columns, in whole or in part: a small dense matrix, of which the weights lie [columns][rows].
+// Rows that have the same columns, in whole or in part: a small dense matrix, whose weights lie [columns][rows].
 struct Piece {
   std::int32_t rows;  // first of `row_list`
   std::int32_t row_count;  // 1 to kMostRows

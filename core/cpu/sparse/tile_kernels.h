@@ -38,8 +38,8 @@ void tile_columns(const std::int32_t* columns, const float* y, std::int64_t pitc
   }
 }
 
-// Columns whose sums fill the registers, of which there are 32 with 16 lanes and 16 with 8, or the general registers by their
-// addresses.
+// Columns whose sums fill the vector registers (32 with 16 lanes, 16 with 8), or whose addresses fill the general
+// registers.
 template <int W, int V>
 inline constexpr int kColumns = W == 8   ? 6
                                 : V == 1 ? 10

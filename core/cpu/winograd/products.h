@@ -65,7 +65,7 @@ void for_each_panel(std::int64_t width, Step&& step) {
   if (k < width) step(k, std::integral_constant<int, 1>());
 }
 
-// Tiles whose sums fill registers, of which there are 32 with 16 lanes and 16 with 8: enough of them to hide the latency of a
+// Tiles whose sums fill registers (32 with 16 lanes, 16 with 8): enough of them to hide the latency of a
 // multiply-add, with room for u and the element of v.
 template <int W, int N>
 inline constexpr int kRows = (W == 16 ? 16 : 8) / N;

@@ -13,7 +13,7 @@ int factorise(const Tensor& w, const Tensor& left, const Tensor& s, const Tensor
 // vectors, s [batch, min(m, n)] descending.
 int factorise_batch(const Tensor& w, const Tensor& u, const Tensor& s, const Tensor& v);
 
-// a [batch, n, n], symmetric, of which the lower triangle is read: its rows become the eigenvectors (with `vectors`), values
+// a [batch, n, n], symmetric; only the lower triangle is read. Its rows become the eigenvectors (with `vectors`), values
 // [batch, n] ascending.
 int diagonalise(const Tensor& a, const Tensor& values, bool vectors);
 

@@ -12,7 +12,7 @@ Tensor column_signs(const Tensor& u);
 // Of a triangular r [k, n], f64 contiguous: 1 or -1 [k], which makes its diagonal positive or zero.
 Tensor diagonal_signs(const Tensor& r);
 
-// The upper triangle [k, n] of what QR leaves, columns [n, m] of which the first k entries count; zeros below.
+// The upper triangle [k, n] of what QR leaves in columns [n, m], whose first k entries count; zeros below.
 Tensor upper_triangle(const Tensor& columns, std::int64_t k);
 
 // x [..., n, m], f64 contiguous, in the opposite order along n.

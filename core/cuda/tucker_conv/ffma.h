@@ -65,7 +65,7 @@ struct Ffma {
 };
 
 // A correlation's tile: nine slots of 32 x 32 sums, 36 to a thread, each over the 32 pixels of the tile. Pixel (r, c) lies at
-// r * step_h + c * step_w in `right`, of which a slot begins at its offset. A warp has the 32 channels of `right`, one to a lane,
+// r * step_h + c * step_w in `right`, where a slot begins at its offset. A warp has the 32 channels of `right`, one to a lane,
 // and four of `left`.
 struct CorrelateFfma {
   using Storage = float;

@@ -66,8 +66,8 @@ TEST(PlanMemory, IsWhatAStepTakesAtADoubledSize) {
                 0.01);
 }
 
-// Of steps of the last stage, after its passes, with the algorithms that `how` chooses.
-std::int64_t measured_peak_of_run(const Experiment& experiment, const DecisionPolicy& how) {
+// Of steps of the last stage, after its passes, with the algorithms that `how` chooses; `taken` gets them.
+std::int64_t measured_peak_of_run(const Experiment& experiment, const DecisionPolicy& how, DecisionMap* taken = nullptr) {
   const DecisionScope choosing(how);
   const auto in_use = static_cast<std::int64_t>(memory_stats(Device::cpu()).in_use);
   RunState state(experiment.config, load_data(experiment.config.data, 0));
@@ -77,6 +77,7 @@ std::int64_t measured_peak_of_run(const Experiment& experiment, const DecisionPo
   state.step();
   reset_peak_memory(Device::cpu());
   for (int step = 0; step < 2; ++step) state.step();
+  if (taken != nullptr) *taken = choosing.taken();
   return static_cast<std::int64_t>(memory_stats(Device::cpu()).peak) - in_use;
 }
 
@@ -100,6 +101,17 @@ TEST(PlanMemory, UnderAClockIsThatOfTheWayThatTakesMost) {
     for (const char* const way : kBufferedConv2dWays) most = std::max(most, measured_peak_of_run(planned, {.forced = way}));
     const double plan = planned_peak(planned);
     EXPECT_NEAR(plan / static_cast<double>(most), 1, 0.1) << "planned " << plan << ", measured " << most;
+  }
+}
+
+TEST(PlanMemory, WithTheChoicesOfARunIsWhatItTakes) {
+  for (const std::string& text : networks_of_convolutions()) {
+    SCOPED_TRACE(text);
+    const Experiment planned = experiment(str("checkpoint: {async: false}\n", text), 32);
+    DecisionMap taken;
+    const auto measured = static_cast<double>(measured_peak_of_run(planned, {.measure = true}, &taken));
+    const auto plan = static_cast<double>(make_plan(planned, &taken).stages[0].memory->peak());
+    EXPECT_NEAR(plan / measured, 1, 0.1) << "planned " << plan << ", measured " << measured;
   }
 }
 
