@@ -4,10 +4,11 @@
 //   product TYPE M N K                                   y[m, n] = a[m, k] b[k, n]
 //   conv TYPE PASS N SIZE IN OUT KERNEL STRIDE GROUPS    square images and windows, padding KERNEL / 2
 //   run                                                  times every way of the last case
-// TYPE is f32 or bf16, PASS forward, backward_input or backward_weight. It answers a case by the magnitude of the result and the
-// names of the ways, and `run` by a time for each way in ms. The fields of an answer are separated by tabs.
-// Every way reads and writes tensors in tessera's layouts (NHWC, weights [out, kernel, kernel, in]). Where it computes in other
-// layouts, the reorders are timed with it. The gradient of a weight is f32 in both types.
+// TYPE is f32 or bf16, PASS forward, backward_input or backward_weight. It begins with the version that it was built for and the
+// one that it runs. It answers a case by the name of each way and, behind '=', the magnitude of its result, and `run` by a time
+// for each way in ms. The fields of an answer are separated by tabs. Every way reads and writes tensors in tessera's layouts
+// (NHWC, weights [out, kernel, kernel, in]). Where it computes in other layouts, the reorders are timed with it. The gradient of
+// a weight is f32 in both types.
 #include <dnnl.hpp>
 
 #include <algorithm>
@@ -16,6 +17,7 @@
 #include <cstdint>
 #include <functional>
 #include <iostream>
+#include <limits>
 #include <numeric>
 #include <sstream>
 #include <stdexcept>
@@ -104,6 +106,12 @@ dnnl::memory random_numbers(const Operand& operand, std::uint32_t state) {
   return memory;
 }
 
+// Fills a result with NaN, so that a way that does not write all of it shows.
+void spoil(const Operand& operand, const dnnl::memory& memory) {
+  std::vector<float> values(static_cast<std::size_t>(count(operand)), std::numeric_limits<float>::quiet_NaN());
+  convert(operand, Type::f32, values.data(), operand.type, memory.get_data_handle());
+}
+
 double magnitude(const Operand& operand, const dnnl::memory& memory) {
   std::vector<float> values(static_cast<std::size_t>(count(operand)));
   convert(operand, operand.type, memory.get_data_handle(), Type::f32, values.data());
@@ -159,7 +167,8 @@ struct Way {
 
 struct Case {
   std::vector<Way> ways;
-  std::function<double()> result;
+  Operand output;
+  dnnl::memory result;
 };
 
 // oneDNN's plain loops, some hundred times slower, are nobody's way to call it.
@@ -198,7 +207,8 @@ Case product(Type type, std::int64_t m, std::int64_t n, std::int64_t k) {
     made.ways.push_back(
         {"sgemm", [=] { dnnl::sgemm('N', 'N', m, n, k, 1.0f, data(left), k, data(right), n, 0.0f, data(out), n); }});
   }
-  made.result = [=] { return magnitude(y, out); };
+  made.output = y;
+  made.result = out;
   return made;
 }
 
@@ -293,10 +303,8 @@ Case convolution(Type type, const std::string& pass, const ConvShape& s) {
   add(made, "NHWC, any weights", [&] { return conv.with({x.ours(), weight.any(), y.ours()}, direct); });
   add(made, "any layout", [&] { return conv.with(any, direct); });
   add(made, "Winograd", [&] { return conv.with(any, winograd); });
-  made.result = [=] {
-    if (pass == "forward") return magnitude(y, conv.y);
-    return of_weight ? magnitude(weight, conv.weight) : magnitude(x, conv.x);
-  };
+  made.output = pass == "forward" ? y : of_weight ? weight : x;
+  made.result = pass == "forward" ? conv.y : of_weight ? conv.weight : conv.x;
   return made;
 }
 
@@ -338,7 +346,8 @@ double milliseconds(const Way& way) {
 
 int answer() {
   const dnnl::version_t* version = dnnl::version();
-  std::cout << version->major << '.' << version->minor << '.' << version->patch << std::endl;
+  std::cout << DNNL_VERSION_MAJOR << '.' << DNNL_VERSION_MINOR << '.' << DNNL_VERSION_PATCH << '\t' << version->major << '.'
+            << version->minor << '.' << version->patch << std::endl;
   Case current;
   for (std::string text; std::getline(std::cin, text);) {
     std::istringstream words(text);
@@ -348,14 +357,11 @@ int answer() {
       for (const Way& way : current.ways) std::cout << milliseconds(way) << '\t';
     } else {
       current = case_of(words, kind);
-      std::ostringstream names;
-      double result = 0;
       for (const Way& way : current.ways) {
+        spoil(current.output, current.result);
         way.run();
-        names << '\t' << way.name;
-        result = current.result();
+        std::cout << way.name << '=' << magnitude(current.output, current.result) << '\t';
       }
-      std::cout << result << names.str();
     }
     std::cout << std::endl;
   }

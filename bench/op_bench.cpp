@@ -64,7 +64,8 @@ void measure_torch(const LibraryOptions& torch, const std::vector<ProductShape>&
 void measure(const OpOptions& options) {
   const OpCases cases = chosen_cases(options);
   const LibraryOptions torch{options.torch, static_cast<int>(options.common.threads), options.common.rounds};
-  if (!options.torch.python.empty()) or_explain_missing_torch([&] { check_torch_product(torch); });
+  const bool against_torch = !options.torch.python.empty() && !cases.products.empty();
+  if (against_torch) or_explain_missing_torch([&] { check_torch_product(torch); });
   set_compute_threads(options.common.threads);
   const Value surroundings = describe_surroundings(options.common.threads);
   const TurnOptions turns{.rounds = options.common.rounds};
@@ -86,10 +87,10 @@ void measure(const OpOptions& options) {
   for (const MemoryMaker& maker : cases.memory) {
     print_memory(rows.emplace_back(measure_memory(maker.make(), options.megabytes, turns)));
   }
-  if (options.torch.python.empty()) {
-    fmt::print("PyTorch's rows are left out, because --python names no interpreter\n");
-  } else {
+  if (against_torch) {
     measure_torch(torch, cases.products, rows);
+  } else if (!cases.products.empty()) {
+    fmt::print("PyTorch's rows are left out, because --python names no interpreter\n");
   }
   const CommonOptions to = destination(options.common, options.only, TESSERA_BENCH_DIR "/results/op_bench.jsonl");
   for (const Value& row : rows) publish(to, surroundings, row);  // at the end: a run that is cut leaves no part of a table

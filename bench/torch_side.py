@@ -63,7 +63,6 @@ def describe_environment():
         "onednn": torch.backends.mkldnn.is_available(),
         "compiles": hasattr(torch, "compile"),
         "blas": loaded_blas(),
-        "imported_first": True,
     }
 
 
@@ -124,11 +123,11 @@ class Modes:
         return {"values": self.values, "time": self.time}
 
 
-def serve(make_commands, **description):
+def serve(make_commands, trains=False, **description):
     """Answers with `make_commands(options, layout)`: by a command's name, what takes its words and gives the fields of an answer.
 
     The options are the program's arguments: FOLDER [--threads N] [--channels-last] [--compiled] [--precision f32|tf32|bf16]
-    [--device cpu|cuda] [--graphs].
+    [--device cpu|cuda] [--graphs]. `trains`: the memory of training steps will be asked for.
     """
     parser = argparse.ArgumentParser()
     parser.add_argument("folder", type=pathlib.Path)
@@ -141,7 +140,9 @@ def serve(make_commands, **description):
     options = parser.parse_args()
     torch.set_num_threads(options.threads)
     layout = torch.channels_last if options.channels_last else torch.contiguous_format
-    import_what_a_step_needs()
+    if trains:
+        import_what_a_step_needs()
+        description = {"imported_first": True, **description}
     start = peak_kib()
     commands = {
         "matmul": lambda: {"gflops": matmul_gflops()},

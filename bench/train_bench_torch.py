@@ -184,4 +184,4 @@ def commands(options, layout):
 
 
 if __name__ == "__main__":
-    torch_side.serve(commands)
+    torch_side.serve(commands, trains=True)

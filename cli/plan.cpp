@@ -151,9 +151,9 @@ std::optional<ScalingPlan> scaling(const Experiment& experiment, const PlanArgum
 int plan(const PlanArguments& arguments) {
   const Experiment experiment = load_experiment(arguments.config, arguments.overrides);
   if (!arguments.neighbour.empty()) return be_neighbour(experiment, arguments.ranks, arguments.neighbour);
-  const std::optional<ScalingPlan> several = scaling(experiment, arguments);
   std::optional<DecisionMap> choices;
   if (!arguments.decisions.empty()) choices = read_decisions(real_vfs(), arguments.decisions);
+  const std::optional<ScalingPlan> several = scaling(experiment, arguments);
   const Plan plan = make_plan(experiment, choices ? &*choices : nullptr);
   if (arguments.json) {
     Value keys = to_value(plan);
@@ -186,7 +186,8 @@ void add_plan(Verb program) {
   const Verb verb = program.add("plan", "Print shapes, parameters, MACs, memory, disk and schedules without training");
   auto arguments = std::make_shared<PlanArguments>();
   add_file_arguments(verb, *arguments);
-  verb.argument("--decisions", arguments->decisions, "decisions.json of a run of this experiment: memory as it chose to compute");
+  verb.argument("--decisions", arguments->decisions,
+                "decisions.json of a run: memory by its choices; others are measured, as train does");
   verb.argument("--ranks", arguments->ranks, "also predict a step in so many processes, from steps timed here").between(1, 4096);
   verb.argument("--bandwidth", arguments->bandwidth, "between them, in each direction: 25G for 25 Gbit/s");
   verb.argument("--latency", arguments->latency, "of a message between them: 10us");

@@ -193,7 +193,12 @@ IMPORTS_KIB = {"1": 0, "2": 161336}
 def imports_kib(line):
     """What a peak of PyTorch's holds of imports: nothing since its side imports all at its start."""
     torch = line["torch"]
-    return 0 if "imported_first" in torch else IMPORTS_KIB[torch["version"].split(".")[0]]
+    if "imported_first" in torch or "gpu" in torch:  # memory of a GPU holds no imports
+        return 0
+    major = torch["version"].split(".")[0]
+    if major not in IMPORTS_KIB:
+        raise Unusable(f"{line.place}: what PyTorch {major} imports with its first optimiser is not known")
+    return IMPORTS_KIB[major]
 
 
 def without_imports(line):

@@ -5,6 +5,6 @@
 
 namespace tessera {
 
-inline constexpr std::int64_t kMostComputeThreads = 1024;  // of threads.compute and the options in its place
+inline constexpr std::int64_t kMostComputeThreads = 1024;  // the limit of threads.compute and of the options that replace it
 
 }  // namespace tessera

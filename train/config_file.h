@@ -13,7 +13,7 @@
 namespace tessera {
 
 // The file's tree with the overrides applied. Names that are relative to the file, those of the data block (for_each_data_file)
-// and model.weights, are made absolute. Faults are appended; nothing where one ends the reading.
+// and model.weights, are made absolute. Faults are appended to `problems`. Returns nothing where a fault ends the reading.
 std::optional<Value> load_config_file(const std::string& path, std::span<const std::string> overrides,
                                       std::vector<ConfigProblem>& problems);
 
@@ -24,15 +24,16 @@ enum class DeviceIs { named, here };
 void check_device(const Value& root, const std::string& device, const std::string& precision, DeviceIs wanted,
                   std::vector<ConfigProblem>& problems);
 
-// What a user reads: in the order of the file, and once. A fault of a top-level block shows again in every stage that inherits
-// it. The first `from_yaml` problems are the YAML reader's; each of them shows again as a value of the wrong kind.
+// The problems as a user reads them: in the order of the file, each once. A fault of a top-level block shows again in every
+// stage that inherits it. The first `from_yaml` problems are the YAML reader's; each of them shows again as a value of the wrong
+// kind.
 std::vector<ConfigProblem> tidy(std::vector<ConfigProblem> problems, std::size_t from_yaml);
 
 // Where the file says "data", "stages[1].factorise.ranks", ...: for problems that show only once the network is built.
 using Marks = std::map<std::string, Mark>;
 Marks marks_of(const Value& root);
 
-// At the key `path`, or the nearest block around it that the file has.
+// A problem marked at the key `path`, or at the nearest block around it that the file has.
 ConfigProblem problem_at(const Marks& marks, const std::string& path, std::string message);
 
 }  // namespace tessera

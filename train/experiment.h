@@ -42,7 +42,7 @@ struct CheckpointConfig {
   Duration every = Duration::epochs(1);
   std::int64_t keep = 3;
   bool best = true;  // pin the checkpoint with the best validation metric
-  std::string keep_best = "stage";  // or "run": only the newest stage's that has one
+  std::string keep_best = "stage";  // or "run": only that of the newest stage that has one
   bool async = true;  // training goes on while a copy of the state is written
 
   bool keeps_newest_best_only() const { return keep_best == "run"; }
@@ -120,7 +120,7 @@ std::span<const std::string_view> training_keys();
 
 // Batches of one epoch over `samples` training samples.
 std::int64_t steps_per_epoch(const DataConfig& data, std::int64_t samples);
-// Of a stage that trains.
+// The length of a stage that trains.
 StageLength length_of(const StageConfig& stage, std::int64_t steps_per_epoch);
 
 struct Experiment {

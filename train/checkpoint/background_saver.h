@@ -18,16 +18,17 @@ class BackgroundSaver {
   // The store outlives the saver; while a save is under way nothing else may change it, only read.
   explicit BackgroundSaver(CheckpointStore& store) : store_(store) {}
   BackgroundSaver(BackgroundSaver&&) = default;
-  // Waits for the save under way. A failure that nobody has asked for becomes a warning of the log.
+  // Waits for the save under way. A failure that nobody has asked about becomes a warning in the log.
   ~BackgroundSaver();
 
-  // Returns when every tensor is copied: the caller may change them at once. At most one save is under way: InternalError when
-  // the one before it has not been taken. `then` runs on the saving thread once the checkpoint is safe.
+  // Returns when every tensor is copied: the caller may change them at once. At most one save is under way: throws InternalError
+  // when the result of the one before has not been taken. `then` runs on the saving thread once the checkpoint is safe.
   void start(std::int64_t step, const std::map<std::string, State>& parts, const Value& manifest_extra,
              std::function<void()> then = {});
 
   bool busy() const noexcept { return saving_.valid(); }  // a save is under way, or has ended and not been taken
-  // What the save ended with, once; throws its error. Empty when there is none, poll() also while it is under way.
+  // The result of the save, given once; throws the save's error. Empty when there is no save; poll() is also empty while one is
+  // under way.
   std::optional<SaveResult> poll();
   std::optional<SaveResult> wait();
 

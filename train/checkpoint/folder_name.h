@@ -1,4 +1,4 @@
-// How the folders of checkpoints are called: "step-00001200", and ".1", ".2", ... behind it for what the same step saved again.
+// The names of checkpoint folders: "step-00001200", with ".1", ".2", ... appended where the same step is saved again.
 #pragma once
 
 #include <cstdint>

@@ -24,7 +24,8 @@ namespace tessera {
 
 inline constexpr std::int64_t kCheckpointFormatVersion = 2;
 
-// A checkpoint of another version. No IoError: it is no damage, for which readers pass over a checkpoint.
+// A checkpoint of another format version. It is not an IoError, because readers take an IoError for damage and pass over the
+// checkpoint.
 class CheckpointVersionError final : public Error {
  public:
   using Error::Error;

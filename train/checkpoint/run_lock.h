@@ -18,8 +18,8 @@ class RunLock {
   int fd_;
 };
 
-// Of a file that several processes append to, each in its turn: waits until no other holds it. A file that is not there is made,
-// empty.
+// A lock on a file that several processes append to in turn. The constructor waits until no other process holds the lock. It
+// creates the file, empty, where there is none.
 class FileLock {
  public:
   explicit FileLock(const std::filesystem::path& file);  // throws IoError when it cannot be opened

@@ -1,4 +1,4 @@
-// Validity of UTF-8, and text for those who need it.
+// Checks text for valid UTF-8, and makes text valid for readers that need it.
 #pragma once
 
 #include <cstddef>
@@ -11,10 +11,10 @@ namespace tessera {
 // U+10FFFF), or npos.
 std::size_t find_invalid_utf8(std::string_view text);
 
-// With '?' in place of each byte that is none of a sequence: names of files are bytes, JSON wants UTF-8.
+// The text with '?' in place of each byte that belongs to no well-formed sequence: file names are bytes, but JSON needs UTF-8.
 std::string valid_utf8(std::string text);
 
-// With '?' in place of control characters, too: a folder's name may hold what moves a terminal's cursor.
+// The same, and with '?' in place of control characters: a folder's name may hold one that moves a terminal's cursor.
 std::string printable(std::string text);
 
 }  // namespace tessera

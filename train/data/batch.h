@@ -18,7 +18,7 @@ struct Field {
   std::string name;
   DType dtype = DType::f32;
   Shape shape = {};  // of one sample
-  std::int64_t limit = 0;  // whole numbers are in [0, limit); 0: no limit is told
+  std::int64_t limit = 0;  // whole numbers are in [0, limit); 0: no limit is known
 
   friend bool operator==(const Field&, const Field&) = default;
 };
@@ -53,7 +53,7 @@ class Batch {
   std::vector<Part> parts_;
 };
 
-// Of `samples` samples: [samples, ...].
+// The shape of a batch of `samples` samples: [samples, ...].
 Shape batch_shape(const Shape& sample, std::int64_t samples);
 
 }  // namespace tessera

@@ -23,9 +23,9 @@ namespace tessera {
 //   static constexpr RootUse kRoot          whether it has `root`
 //   void fields(Fields&)                    its keys
 //   std::string_view task_name() const      what a network learns from it, see train/tasks/builtin.h
-//   Shape sample_shape() const              of what the network reads of one sample, [1, ...]; no file is looked at
+//   Shape sample_shape() const              the shape of what the network reads of one sample, [1, ...]; no file is looked at
 //   DataSplits load(const std::string& root, std::uint64_t seed) const
-// Images have the last of these as an ImageConfig. A form whose own keys name files has
+// A form that derives from ImageConfig has read_images() in place of load(). A form whose own keys name files has
 //   static void for_each_file(Value& data, const ChangeFile& change)      changes their names in a block of this form
 using DataForm = std::variant<GlyphsConfig, CifarConfig, IdxConfig, ImageFolderConfig, TextDataConfig>;
 
@@ -42,8 +42,8 @@ struct DataConfig {
 // "cifar10", "cifar100", "fashion-mnist", "glyphs", "image-folder", "mnist", "text".
 const std::vector<std::string_view>& dataset_names();
 
-// Changes those file names in a data block that are relative to the experiment file, whatever else is wrong with the block: its
-// root, or without one the files that its form names.
+// Changes those file names in a data block that are relative to the experiment file: its root or, without a root, the files that
+// its form names. It does so whatever else is wrong with the block.
 void for_each_data_file(Value& data, const ChangeFile& change);
 
 std::string_view task_name(const DataConfig& config);
@@ -54,9 +54,9 @@ Shape sample_shape(const DataSplits& data);  // of one sample, [1, ...]
 // images, IoError on missing or damaged files.
 DataSplits load_data(const DataConfig& config, std::uint64_t seed);
 
-// What load_data() makes batches of. Throws ConfigError where samples are no images.
+// The images that load_data() makes batches of. Throws ConfigError where samples are no images.
 ImageSplits load_images(const DataConfig& config, std::uint64_t seed);
-// The same without statistics; of an image-folder, every file is decoded, and those that fail are left out and listed in `bad`.
+// The same without statistics. For an image-folder every file is decoded; files that fail are left out and listed in `bad`.
 ImageSplits load_readable_images(const DataConfig& config, std::uint64_t seed, std::vector<BadFile>& bad);
 
 // Shuffled, augmented batches of the training split.

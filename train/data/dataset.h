@@ -40,12 +40,12 @@ class Dataset {
   virtual bool has_files() const { return false; }
   // A sample that the run goes on without. Training takes another one in its place; an evaluation has to leave it out.
   virtual bool is_left_out(std::int64_t) const { return false; }
-  // Files that assemble() could not decode, in the order in which it met them; behind them, where there is one, those that
-  // changed since the set was read and cannot be decoded either.
+  // Files that assemble() could not decode, in the order in which it met them. Where there are any, they are followed by the
+  // files that changed since the set was read and cannot be decoded either.
   virtual std::vector<BrokenImage> met_broken() const { return {}; }
 };
 
-// Of what the network reads of one sample: [1, ...].
+// The shape of what the network reads of one sample: [1, ...].
 Shape sample_shape(const Dataset& dataset);
 
 // Samples of a dataset, in their evaluation order. Copies share the dataset.

@@ -1,4 +1,4 @@
-// The last leg of a loader's batches, to a GPU: one is on its way while the one before it is computed with.
+// Copies a loader's batches to a GPU: a batch is on its way while the network computes with the one before it.
 #pragma once
 
 #include <exception>
@@ -20,11 +20,12 @@ class DeviceFeed {
   // `source` makes the batches in order, on the host; one that throws is asked for the same batch again.
   DeviceFeed(std::unique_ptr<StagingRing> ring, std::function<Batch()> source);
 
-  // The next batch, on the device; to be read by work that is queued before the next call. Throws what making it threw, and then
-  // stays there: what the batch behind it throws comes with that one.
+  // The next batch, on the device; to be read by work that is queued before the next call. Rethrows the error of making this
+  // batch, and the next call asks for the same batch again. An error of the batch after it is thrown by the call that asks for
+  // that one.
   Batch next();
 
-  // The source stands somewhere else now.
+  // Drops the batch on its way. To be called after the source has moved to another position.
   void restart();
 
  private:
@@ -34,7 +35,7 @@ class DeviceFeed {
   std::function<Batch()> source_;
   std::vector<std::string> names_;  // of the parts of its batches, the same in all
   bool ahead_ = false;  // a batch is on its way
-  std::exception_ptr failure_;  // of the batch that would be
+  std::exception_ptr failure_;  // of the batch that would be on its way
 };
 
 }  // namespace tessera

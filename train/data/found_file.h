@@ -7,7 +7,7 @@ namespace tessera {
 
 struct FoundFile {
   std::string path;
-  std::string fault = {};  // it is no file, and why nobody knows what it is: a folder that cannot be listed, a link to nothing
+  std::string fault = {};  // why it cannot be read: a folder that cannot be listed, a link to nothing; "" for a file
 
   friend bool operator==(const FoundFile&, const FoundFile&) = default;
 };

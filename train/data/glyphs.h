@@ -1,7 +1,6 @@
 // The built-in data set "glyphs": ten hand-drawn-looking symbols on 28x28 grey images, drawn from a seed, so that a first
-// training run needs no download. Each image has its own affine map, wobble, stroke width, contrast, stray strokes, an erased
-// patch and
-// background noise. An image is a pure function of (seed, split, index).
+// training run needs no download. Each image has its own affine map, wobble, stroke width, contrast, stray strokes, erased patch
+// and background noise. An image is a pure function of (seed, split, index).
 #pragma once
 
 #include <cstdint>

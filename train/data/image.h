@@ -6,8 +6,8 @@
 //   CMYK, YCCK    taken as Adobe writes them, inverted; no colour profile is applied
 //   orientation   all eight of EXIF, in JPEG and PNG; an illegal value counts as upright
 // The bytes decide what a file is, not its name. Gamma and ICC profiles are not applied.
-// Damage: a PNG with a wrong checksum in any of its chunks is refused, and a JPEG that libjpeg could only go on with by making up
-// pixels or whose header is too small for its data. JPEG has no checksum: other changed bits give other pixels.
+// Damage: a PNG is refused when any of its chunks has a wrong checksum. A JPEG is refused when libjpeg could only go on by
+// making up pixels, or when its header is too small for its data. JPEG has no checksum: other changed bits give other pixels.
 #pragma once
 
 #include <cstdint>

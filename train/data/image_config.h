@@ -17,7 +17,7 @@
 namespace tessera {
 
 struct ImageSplits {
-  ImageSubset train;  // with samples that the run goes on without, for which others stand in; val and test have none of these
+  ImageSubset train;  // with samples that are left out, in whose place others are read; val and test have none of these
   ImageSubset val;
   ImageSubset test;
   Normalization normalization = {};  // where the config says auto, measured on `train` alone

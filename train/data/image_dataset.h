@@ -40,8 +40,8 @@ struct ImageDataset {
   virtual std::size_t pixel_bytes() const = 0;  // held in memory for as long as the set lives
 
   // Everything below may be called from several threads at once.
-  // Sample `index` as h * w * c bytes. A set in memory knows only the frame that is the whole image and takes every framing for
-  // that. Throws IoError naming the file when it cannot be read or decoded.
+  // Sample `index` as h * w * c bytes. A set in memory ignores `framing`: its frame is always the whole image. Throws IoError
+  // naming the file when it cannot be read or decoded.
   virtual void read(std::int64_t index, const Framing& framing, std::span<std::uint8_t> pixels) const = 0;
   // Throws what read() throws.
   virtual ImageFacts inspect(std::int64_t index) const = 0;
@@ -51,7 +51,7 @@ struct ImageDataset {
   virtual bool has_files() const { return false; }
   // A sample that the run goes on without: it keeps its number, and read() of it throws.
   virtual bool is_left_out(std::int64_t) const { return false; }
-  // Those whose files read() could not decode, in the order in which it met them.
+  // The images whose files read() could not decode, in the order in which it met them.
   virtual std::vector<BrokenImage> met_broken() const { return {}; }
   // None where images have the samples' size.
   virtual std::optional<Resizing> resizing() const { return std::nullopt; }

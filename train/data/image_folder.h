@@ -29,13 +29,14 @@ struct ImageFolderConfig : ImageConfig {
   Shape sample_shape() const { return {1, crop.value_or(kCrop), crop.value_or(kCrop), 3}; }
   // Without `bad`, on_bad_image holds: error throws IoError on what cannot be an image by its first bytes and leaves the rest to
   // ImageFolder::read(); skip decodes every file now, leaves out what fails and warns. With `bad`, every file is decoded and what
-  // fails is left out and listed there. Images of left_out keep their places, but for those with `bad`. Throws IoError when
-  // folders are missing, empty or have other classes than the training folder, ConfigError on an image of left_out that is of no
-  // split.
+  // fails is left out and listed there. Images of left_out keep their places; with `bad` they are read like any other. Throws
+  // IoError when folders are missing, empty or have other classes than the training folder, ConfigError on an image of left_out
+  // that is of no split.
   ImageSplits read_images(const std::string& root, std::uint64_t seed, std::vector<BadFile>* bad) const;
   // Every file of any split that cannot be decoded, as it is now.
   std::vector<BrokenImage> undecodable_images(const std::string& root) const;
-  // Of at most 1024 images, evenly spread; kept in the cache (core/io/answer_cache.h), as each costs a decoding.
+  // The statistics of at most 1024 images, evenly spread. They are kept in the cache (core/io/answer_cache.h), because each
+  // image costs a decoding.
   Normalization measure(const ImageSubset& training) const;
 };
 

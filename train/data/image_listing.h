@@ -48,9 +48,9 @@ std::string probe_image(const std::filesystem::path& path, ImageFile& file);
 // files were decoded before.
 std::vector<BrokenImage> undecodable(const ImageListing& listing, const std::string& folder);
 
-// Takes the images out of the listing that are of this split, whatever is at their places now; keep_places() puts them back as
-// they were when the run began, so that names, order and fingerprint are those of that time. An image whose class is gone stays
-// out.
+// take_out() removes those of `images` that are of this split from the listing, whatever is at their places now. keep_places()
+// puts them back as they were when the run began, so that names, order and fingerprint are those of that time. An image whose
+// class is gone stays out.
 void take_out(ImageListing& listing, const std::string& folder, const std::vector<LeftOutImage>& images);
 void keep_places(ImageListing& listing, const std::string& folder, const std::vector<LeftOutImage>& images);
 // The image's path below the split's folder; nothing when it is of another split.
@@ -59,7 +59,8 @@ std::optional<std::string> path_in(const std::string& folder, const LeftOutImage
 // Adds each file's path, length and ends.
 void hash_files(const std::vector<ImageFile>& files, Xxh3Stream& stream);
 
-// What decode_all() finds, from the cache when these files were decoded before; facts are not kept.
+// Moves files that cannot be decoded to `bad`, as decode_all() does. Which ones fail comes from the cache when these files were
+// decoded before; then the files get no facts.
 void drop_undecodable(ImageListing& listing);
 
 // Decodes every file on the OpenMP threads: gives each its facts and moves what fails to `bad`.

@@ -1,4 +1,4 @@
-// What of a folder counts as an image, by its name alone.
+// Which entries of a folder count as images, by their names alone.
 #pragma once
 
 #include <filesystem>
@@ -9,7 +9,7 @@
 
 namespace tessera {
 
-// How many folders lie in each other at most: a link to a folder above would never end.
+// The deepest nesting of folders that is followed: a link to a folder above would never end.
 inline constexpr int kMostImageFolders = 16;
 
 bool is_named_like_an_image(const std::filesystem::path& path);  // .jpg, .jpeg, .png, in any case
@@ -19,9 +19,9 @@ bool is_folder(const std::filesystem::path& path);  // links are followed; one t
 // cannot be listed.
 std::vector<std::filesystem::path> image_entries(const std::filesystem::path& folder);
 
-// The images in a folder and in those below it, folder after folder by byte. Among them, with their faults, folders below it that
-// cannot be listed and what cannot be told to be a folder. Throws IoError "path: reason" where there is nothing of both, where
-// the folder itself cannot be listed, and where folders lie too deep.
+// The images in a folder and in those below it, folder after folder by byte. Among them, with their faults, are folders below it
+// that cannot be listed and entries of which it is unknown whether they are folders. Throws IoError "path: reason" where nothing
+// is found, where the folder itself cannot be listed, and where folders lie too deep.
 std::vector<FoundFile> images_below(const std::filesystem::path& folder);
 
 }  // namespace tessera

@@ -1,5 +1,5 @@
-// Images of an image-folder that cannot be decoded: those that a run met, and those that it goes on without. Both are told as
-// they were when the run began, because that is what the fingerprint of its data holds.
+// Images of an image-folder that cannot be decoded: those that a run met, and those that it goes on without. Both are described
+// as they were when the run began, because the fingerprint of its data covers them in that state.
 #pragma once
 
 #include <cstdint>
@@ -33,7 +33,8 @@ struct BrokenImage : LeftOutImage {
 enum class ImageState { gone, another_file, undecodable, whole };
 ImageState state_of(const LeftOutImage& image, const std::string& root);
 
-// manifest_keys() (train/data/splits.h) of the data as a run reads it that goes on without form.left_out; warns of nothing.
+// manifest_keys() (train/data/splits.h) of the data as it is read by a run that goes on without form.left_out. Gives no
+// warnings.
 Value keys_without_left_out(const ImageFolderConfig& form, const std::string& root, std::uint64_t seed);
 // Sets mean and std of a `data` block to what the manifest's preprocessing keeps of them.
 void keep_statistics(const Value& manifest, Value& data);

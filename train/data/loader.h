@@ -21,7 +21,7 @@ struct LoaderOptions {
   int threads = 2;  // 0 assembles in the caller
   int prefetch = 4;  // batches held ahead of the caller at most
   Device device = {};  // where batches go; to a GPU they are copied ahead of time, see DeviceFeed
-  // A batch is one of so many equal shares of what it would be, the samples from share / shares of it on.
+  // With shares > 1 a batch is part `share` of the `shares` equal parts of the whole batch.
   int share = 0;
   int shares = 1;
 };
@@ -57,7 +57,7 @@ class Loader {
 
   std::unique_ptr<const Assembler> assembler_;
   std::int64_t position_ = 0;  // batches since the start of epoch 0
-  std::int64_t fetched_ = 0;  // the same of fetch(), which a feed is ahead by one
+  std::int64_t fetched_ = 0;  // the position that fetch() takes next; with a feed it is one ahead
   std::unique_ptr<Prefetcher> prefetcher_;  // null with 0 threads
   std::unique_ptr<DeviceFeed> feed_;  // null on the CPU
 };

@@ -1,7 +1,7 @@
 // Images without labels, brought to a network as an evaluation brings those of the run's data set.
-//   JPEG, PNG     what train/data/image.h makes of the file; of a network of one channel its luma, as PIL's
+//   JPEG, PNG     what train/data/image.h makes of the file; for a network of one channel the image's luma, as PIL's
 //                 convert("L") has it: a grey image keeps its bytes
-//   .npy of u8    images too: [n, h, w, c], or [h, w, c] of one
+//   .npy of u8    images too: [n, h, w, c], or [h, w, c] for one
 //   .npy of f32   what the network reads: [n, ...] or [...] of its input's shape, taken as it is
 // Images of a data set that resizes (name: image-folder) may have any size. All others must have the network's.
 #pragma once
@@ -21,13 +21,15 @@ namespace tessera {
 class NewImages {
  public:
   // `description`: that of LabelledImages, whose preprocessing it has. `input`: of one sample, [1, h, w, c]. Throws ConfigError
-  // where the two do not fit or a number cannot be.
+  // where the two do not fit or a number is out of range.
   NewImages(const Value& description, const Shape& input);
 
-  // Of an image or, where the name ends in .npy, an array. Throws IoError "path: reason". Must not outlive this.
+  // The samples of an image file or, where the name ends in .npy, of an array. Throws IoError "path: reason". The result must
+  // not outlive this.
   std::unique_ptr<NewSamples> open(const std::string& path) const;
 
-  // An image's part that the network sees, normalised. `pixels` are [height, width, c]. Throws IoError with the reason alone.
+  // Writes the part of an image that the network sees, normalised, to `out`. `pixels` are [height, width, c]. Throws IoError
+  // with the reason alone.
   void bring(std::int64_t height, std::int64_t width, std::vector<std::uint8_t> pixels, float* out) const;
   const Shape& sample() const noexcept { return sample_; }  // [h, w, c]
   bool takes_any_size() const noexcept { return resizing_.has_value(); }

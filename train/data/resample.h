@@ -19,7 +19,7 @@ struct Box {
   friend bool operator==(const Box&, const Box&) = default;
 };
 
-// `source` of the image is resized to height x width. The square at (top, left) of that is the sample.
+// The part `source` of the image is resized to height x width. The square at (top, left) of the result is the sample.
 struct Frame {
   Box source;
   std::int64_t height = 0;

@@ -16,12 +16,12 @@ struct DataSplits {
 // data that are sets of their own as `data_val` and `data_test`, and the training set's description.
 Value manifest_keys(const DataSplits& splits);
 
-// Of these keys those that a program needs to bring samples to the network and to name its answers; a map, empty where a data set
-// has none of them.
+// Those of the manifest's keys that a program needs to bring samples to the network and to name its answers. A map, empty where
+// the data set has none of them.
 Value keys_of_export(const Value& manifest);
 
 // Which data set of these manifest_keys() is not the one of the manifest: "the training data changed since the run began:
-// fingerprint 1a2b, checkpoint has 3c4d". Empty where none is. Manifests without a key know nothing of that set.
+// fingerprint 1a2b, checkpoint has 3c4d". Empty where none is. A set whose key the manifest lacks is not compared.
 std::string changed_since(const Value& manifest, const Value& keys);
 
 }  // namespace tessera

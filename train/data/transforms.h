@@ -34,9 +34,9 @@ struct Normalization {
 
   void fields(Fields& f);
 };
-// Exact integer sums over the subset, so the order of samples does not matter. A constant channel gets stddev 1. Of more than
-// `samples` samples, `samples` are read, evenly spread over the subset, unaugmented. Runs on the OpenMP threads, which change no
-// bit. Throws ConfigError on an empty subset.
+// Exact integer sums over the subset, so the order of samples does not matter. A constant channel gets stddev 1. Where the
+// subset has more than `samples` samples, that many are read, evenly spread over it. Samples are not augmented. Runs on the
+// OpenMP threads, which change no bit. Throws ConfigError on an empty subset.
 Normalization measure_normalization(const ImageSubset& subset, std::int64_t samples = std::numeric_limits<std::int64_t>::max());
 
 // Byte -> float for every channel: 256 entries each.

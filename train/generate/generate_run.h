@@ -18,8 +18,8 @@ struct GenerateRunOptions {
   std::vector<std::string> overrides;  // key=value of device, precision and threads.compute
 };
 
-// The tokenizer is that of the checkpoint, and so are choices of the clock; of the data nothing is read. Sets the threads of the
-// process. Throws ConfigError on a run that does not learn to predict the next token, and as generate_text() does; IoError on a
+// The tokenizer and the choices of the clock are those of the checkpoint; no data is read. Sets the threads of the process.
+// Throws ConfigError on a run that does not learn to predict the next token, and as generate_text() does; IoError on a
 // checkpoint that is damaged, when it was asked for by name.
 Generated generate_from_run(Vfs& vfs, const RunFolder& run, const GenerateRunOptions& options, const StopRequest& stop,
                             const std::function<void(std::string_view)>& write);

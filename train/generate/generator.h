@@ -22,10 +22,10 @@ namespace tessera {
 // goes on from there.
 class NextTokenScores {
  public:
-  // `longest`: positions that the network takes. The network stays where it is, and its weights must not change.
+  // `longest`: positions that the network takes. The network must outlive this, and its weights must not change.
   NextTokenScores(Module& network, std::int64_t longest, DType compute);
 
-  // Of what follows the text so far and these tokens, at least one: f32 [vocabulary], on the host.
+  // The scores of the token that follows the text so far and `tokens`, at least one of them: f32 [vocabulary], on the host.
   Tensor after(std::span<const TokenId> tokens);
 
  private:
@@ -44,7 +44,7 @@ std::int64_t longest_sequence(Module& network, std::int64_t wanted);
 struct GenerateOptions {
   static constexpr std::int64_t kMostTokens = 1'000'000'000;
 
-  std::string prompt = {};  // may be empty where the tokenizer has an end of text, which is then what the text follows
+  std::string prompt = {};  // may be empty where the tokenizer has an end of text; the text then follows that token
   std::int64_t tokens = 200;  // at most; 0 to kMostTokens
   SamplingOptions sampling = {};
   std::uint64_t seed = 0;  // the draw of token i is number i of {seed, "generate", "token"}
@@ -64,10 +64,10 @@ struct Generated {
   double seconds = 0;  // from the first token read to the last one written
 };
 
-// Gives the text out as it comes. Draws tokens of the tokenizer's vocabulary alone, which is the first of the network's scores.
-// `decisions` are choices of a clock for shapes that it may meet; other shapes are computed by the first way, and nothing is
-// timed. The same network, prompt, options, decisions, computing device and number of threads give the same text. Throws what
-// check() and prompt_tokens() throw; Stopped between two tokens.
+// Gives the text out as it comes. Draws only tokens of the tokenizer's vocabulary, which have the first of the network's scores.
+// `decisions` are choices of a clock for shapes that it may meet; other shapes are computed by the first algorithm of their op,
+// and nothing is timed. The same network, prompt, options, decisions, computing device and number of threads give the same text.
+// Throws what check() and prompt_tokens() throw; Stopped between two tokens.
 Generated generate_text(Module& network, std::shared_ptr<const Tokenizer> tokenizer, DType compute,
                         const GenerateOptions& options, const DecisionMap& decisions, const StopRequest& stop,
                         const std::function<void(std::string_view)>& write);

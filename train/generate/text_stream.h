@@ -19,14 +19,15 @@ class TextStream {
   TextStream(std::shared_ptr<const Tokenizer> tokenizer, std::span<const TokenId> before, Write write);
 
   void add(TokenId id);
-  // What add() held back because its last character is not whole.
+  // Writes what add() held back because its last character is not whole.
   void end();
 
  private:
   std::string text() const;
 
   std::shared_ptr<const Tokenizer> tokenizer_;
-  // The tokens whose text is still to come, behind one that has text: what a token decodes to depends on whether it is the first.
+  // The tokens whose text is not yet written, after one token that has text: what a token decodes to depends on whether it is
+  // the first.
   std::vector<TokenId> ids_;
   std::size_t written_;  // bytes of text()
   Write write_;

@@ -31,27 +31,28 @@ inline constexpr const char* kOnnxKeyMask = "key_mask";
 
 class OnnxEmitter {
  public:
-  // `masks`: by path, those of parameters of the network as it was before its norms were folded.
+  // `masks`: by path, the masks that the network's parameters had before its norms were folded.
   explicit OnnxEmitter(std::map<std::string, Tensor> masks = {}) : masks_(std::move(masks)) {}
 
   OnnxBuilder graph;
 
-  // The network's input, for one sample. Tokens are of any length, unless the network takes one alone.
+  // The network's input, for one sample. Token sequences may have any length, unless the network takes only one.
   OnnxValue input(Module& network, const Shape& sample);
   bool reads_tokens() const noexcept { return reads_tokens_; }
   bool any_length() const noexcept { return any_length_; }
-  // How many positions x [n, t, ...] has: i64, a scalar. Where they are of any length, the graph's input tells.
+  // How many positions x [n, t, ...] has: i64, a scalar. Where any length is allowed, it comes from the graph's input.
   OnnxValue length_of(const OnnxValue& x);
-  // y, a row for each sample and position, as `shape`.
+  // y, which has a row for each sample and position, reshaped to `shape`.
   OnnxValue by_position(const OnnxValue& y, const Shape& shape);
-  // What `make` computes of the input's sizes alone, once for all that name it so.
+  // What `make` computes from the input's sizes alone, computed once for all calls with the same name.
   OnnxValue once(const std::string& name, const std::function<OnnxValue()>& make);
 
   // What the module makes of x in evaluation. Throws ConfigError naming the module where its kind has no form.
   OnnxValue emit(const Module& module, const OnnxValue& x);
   OnnxValue emit_child(const Module& parent, std::string_view name, const OnnxValue& x) { return emit(parent.child(name), x); }
 
-  // An initialiser of a parameter, by its path. The mask of `parameter`, or one of before, is noted with it.
+  // An initialiser of a parameter, by its path. The mask of `parameter`, or the one that it had before folding, is noted with
+  // it.
   OnnxValue parameter(const Module& owner, const Parameter& parameter, OnnxAxes axes = OnnxAxes::same) {
     return parameter_at(join_path(owner.path(), parameter.name()), parameter, axes);
   }

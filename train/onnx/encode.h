@@ -11,7 +11,7 @@ namespace tessera {
 inline constexpr int kOnnxOpset = 13;
 inline constexpr int kOnnxIr = 7;  // the version of the format
 
-// The bytes of `text`, and behind them those of `values`, where it is defined: a tensor of the graph, which is copied nowhere.
+// The bytes of `text`, followed by those of `values` where it is defined. `values` is a tensor of the graph and is not copied.
 struct OnnxPiece {
   std::string text;
   Tensor values = {};

@@ -41,7 +41,7 @@ struct OnnxPort {  // of the graph
 
 struct OnnxGraph {
   std::vector<OnnxPort> inputs, outputs;
-  std::vector<OnnxTensor> initializers;  // one of an input's name is the value that it has where it is not given
+  std::vector<OnnxTensor> initializers;  // one with an input's name is that input's default value
   std::vector<OnnxNode> nodes;
   std::map<std::string, std::string> metadata;
 };
@@ -49,8 +49,9 @@ struct OnnxGraph {
 inline constexpr const char* kOnnxBatch = "batch";  // the size of every input's and output's first axis
 inline constexpr const char* kOnnxLength = "length";  // of the second one, where texts may be of any length
 
-// An operator's result, or an initialiser. The shape is ours, with a batch of one and, where texts may be of any length, that of
-// the input that the graph is made of; of an image [n, h, w, c], also where the graph holds it as [n, c, h, w].
+// An operator's result, or an initialiser. The shape is in our layout, with a batch of one. Where texts may have any length, it
+// has the length of the input that the graph is made from. An image has [n, h, w, c], also where the graph holds it as [n, c, h,
+// w].
 struct OnnxValue {
   std::string name;
   Shape shape;
@@ -64,7 +65,7 @@ class OnnxBuilder {
   void enter(std::string path) { path_ = std::move(path); }
   const std::string& path() const noexcept { return path_; }
 
-  // Axes from the first on, which is the batch, have the sizes of `told`; those behind them are as in `shape`.
+  // The leading axes, from the batch on, have the sizes that `told` names; the axes after them are as in `shape`.
   OnnxValue input(const std::string& name, OnnxType type, const Shape& shape, const std::vector<OnnxSize>& told = {kOnnxBatch});
   // An initialiser that a caller may replace by another, whose sizes `told` names likewise.
   OnnxValue optional_input(const std::string& name, OnnxType type, const Tensor& value, const std::vector<OnnxSize>& told);
@@ -87,7 +88,8 @@ class OnnxBuilder {
   OnnxValue binary(const std::string& op, const OnnxValue& a, const OnnxValue& b);
   OnnxValue matmul(const OnnxValue& a, const OnnxValue& b);  // the last two axes; those before them broadcast
   OnnxValue reshape(const OnnxValue& x, const Shape& shape);  // the first axis takes the batch
-  // To sizes that are 0 where x has that size on the same axis, and -1 for what is left over; the graph's input makes `shape`.
+  // To `sizes`, where 0 keeps the size that x has on the same axis and -1 is what is left over. `shape` is the result for the
+  // input that the graph is made from.
   OnnxValue reshape(const OnnxValue& x, const Shape& shape, const std::vector<std::int64_t>& sizes);
   // The same to `sizes`, i64 [rank], which the graph computes.
   OnnxValue reshape(const OnnxValue& x, const Shape& shape, const OnnxValue& sizes);
@@ -101,9 +103,9 @@ class OnnxBuilder {
   OnnxValue leading(const OnnxValue& x, const std::vector<std::int64_t>& axes, const OnnxValue& count, std::int64_t here);
 
   OnnxValue channels_first(const OnnxValue& x);  // of an image; one transposition for all that read it
-  OnnxValue channels_last(const OnnxValue& x);  // also of what is no image, and stays
+  OnnxValue channels_last(const OnnxValue& x);  // what is no image stays as it is
 
-  // The graph, whose answer is `result` by this name, with the sizes that `told` names.
+  // The finished graph. Its output is `result` under this name, with the sizes that `told` names.
   OnnxGraph finish(const OnnxValue& result, const std::string& name, const std::vector<OnnxSize>& told = {kOnnxBatch});
 
  private:

@@ -14,12 +14,12 @@ struct AdmmPlan {
   std::int64_t updates = 0;
   std::int64_t interval = 0;  // steps between two updates
   // Under SGD, W - Z shrinks by a factor of exp(-exponent) over the stage, where the loss did not move the weights:
-  // sum over steps of rho lr / (1 - momentum). Under `balance` rho is taken to stay. Empty for other optimisers.
+  // sum over steps of rho lr / (1 - momentum). With `balance`, rho is assumed not to change. Empty for other optimisers.
   std::optional<double> exponent = {};
 
   void fields(Fields& f);
 };
-inline constexpr double kWeakExponent = 4;  // less leaves 2 % of the distance and more
+inline constexpr double kWeakExponent = 4;  // a smaller one leaves 2 % of the distance or more
 
 // Empty where the stage has no admm block, or does not train.
 std::optional<AdmmPlan> plan_admm(const StageConfig& stage, std::int64_t steps_per_epoch);

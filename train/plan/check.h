@@ -12,9 +12,9 @@
 namespace tessera {
 
 // Loads the data, builds the network, reads the weights that it starts from and tries every stage on it: data files, layer list,
-// weights that do not fit, what the network answers, lengths, selectors and ranks (chosen from the initial weights; what they can reach
-// does not depend on them). Throws ConfigError with one line per problem, each "file:line:col: path: message" where the file says
-// it. Returns what was read and built, for callers that go on with it.
+// weights that do not fit, the network's output, lengths, selectors and ranks (chosen from the initial weights; what they can
+// reach does not depend on them). Throws ConfigError with one line per problem, each "file:line:col: path: message" where the
+// file says it. Returns what was read and built, for callers that go on with it.
 // `given` is what a decisions file of another run says, where the experiment is about to run: `keep: faster` under
 // `deterministic: true` needs one.
 RunInputs check_experiment(const Experiment& experiment, const DecisionMap* given = nullptr);

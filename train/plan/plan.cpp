@@ -205,7 +205,7 @@ std::int64_t Plan::disk_bytes() const {
 
 Plan make_plan(const Experiment& experiment, const DecisionMap* choices) {
   set_compute_threads(experiment.config.threads.compute);  // kernels' work memory depends on them
-  return Planner(experiment.config, check_experiment(experiment, choices), choices).run();
+  return Planner(experiment.config, check_experiment(experiment), choices).run();
 }
 
 }  // namespace tessera

@@ -50,7 +50,8 @@ struct PassPlan {
 struct StagePlan {
   std::string name;
   std::vector<PassPlan> passes;
-  // Layers that are not go back. Layers and cost are of none that did; memory and disk of none or all, whichever needs more.
+  // Layers that are not faster go back to dense. `layers` and `cost` assume that none goes back. Memory and disk assume that
+  // none or all do, whichever needs more.
   bool only_faster = false;
   Trace layers;  // after the passes
   Cost cost;

@@ -24,23 +24,23 @@ struct Interconnect {
 struct GradientMessage {
   std::size_t bytes = 0;
   double ready = 0;  // seconds since the step began, when backward has made them
-  bool waited_for = false;  // by the step, which goes on behind it: factors of PowerSGD
+  bool waited_for = false;  // the step waits for it before it goes on: factors of PowerSGD
 };
 
-// Seconds until each of `ranks`, 1 or more, has the sum of messages of these sizes, one message behind the other, of each of
-// which the ranks agree first. By exchange, which is what tessera does, pieces go from each rank to each, are added and gathered:
-// as many messages and bytes as of a ring, 2 (n - 1) (latency + b / n / bandwidth). By a tree they go up and down whole, in 2
-// ceil(log2 n) (latency + b / bandwidth).
+// Seconds until each of `ranks`, 1 or more, has the sums of these messages, which are sent one after the other; the ranks agree
+// on each message first. exchange_seconds() is for what tessera does: pieces go from each rank to each, are added and gathered,
+// with as many messages and bytes as in a ring, 2 (n - 1) (latency + b / n / bandwidth). tree_seconds() is for a tree, in which
+// messages go up and down whole, in 2 ceil(log2 n) (latency + b / bandwidth).
 double exchange_seconds(std::span<const GradientMessage> messages, std::int64_t ranks, const Interconnect& between);
 double tree_seconds(std::span<const GradientMessage> messages, std::int64_t ranks, const Interconnect& between);
-// What of the exchange is left when backward has made the last message, which goes as soon as it is ready and the one before is
-// through, and all of the messages that the step waits for.
+// Seconds of the exchange that backward does not hide: what is left when backward has made the last message, and the whole of
+// the messages that the step waits for. A message is sent as soon as it is ready and the one before it is through.
 double exposed_seconds(std::span<const GradientMessage> messages, std::int64_t ranks, const Interconnect& between);
 
 struct ScalingRow {
   std::int64_t ranks = 1;
   std::int64_t samples = 0;  // of each rank
-  std::int64_t together = 1;  // of the ranks, computing at once on this machine while that was measured
+  std::int64_t together = 1;  // how many of the ranks computed at once on this machine when it was measured
   double compute_ms = 0;  // measured here
   double exchange_ms = 0;  // of gradients
   double exposed_ms = 0;  // of that, what does not pass during backward
@@ -74,23 +74,23 @@ class Neighbours {
 
 struct RanksToPlan {
   std::int64_t ranks = 1;  // the most of a row
-  // Of a machine; 0: as many as its processors are enough for with threads.compute, and one where that is not set.
+  // Ranks on one machine. 0: as many as its processors are enough for with threads.compute, or one where that is not set.
   std::int64_t per_machine = 0;
 };
 
-// Takes a few steps of each share, after the passes of the stages until then, beside the other ranks of a machine, or alone
-// without `neighbours`. Where threads.compute is not set the ranks of a machine have its processors between them, as in a run.
-// Counts that do not divide the batch have no row. Losses, statistics of batch norms and what hooks do at intervals are not
-// counted. Throws ConfigError where the batch has no equal shares for `ranks`, where a machine has fewer processors than its
-// ranks have threads, and on a GPU.
+// For each number of ranks, takes a few steps with one rank's share of the batch, after the passes of the stages until then. The
+// other ranks of the machine compute beside it; without `neighbours` it computes alone. Where threads.compute is not set the
+// ranks of a machine have its processors between them, as in a run. Counts that do not divide the batch have no row. Losses,
+// statistics of batch norms and what hooks do at intervals are not counted. Throws ConfigError where the batch has no equal
+// shares for `ranks`, where a machine has fewer processors than its ranks have threads, and on a GPU.
 ScalingPlan plan_scaling(const Experiment& experiment, const RanksToPlan& asked, const Interconnect& between,
                          Neighbours* neighbours = nullptr);
 
 // How many of `ranks`, each with `threads` compute threads, a machine of so many processors has; 1 or more.
 std::int64_t ranks_of_a_machine(std::int64_t ranks, std::int64_t threads, std::int64_t processors);
 
-// Takes steps of the share of one of `ranks`, from `begin` (what Neighbours are given), until `go_on`, which is asked after each,
-// says no. The config is the one that they are given.
+// Takes steps with the share of one of `ranks`, until `go_on`, which is asked after each step, says no. `begin` and the
+// experiment's config are what Neighbours::start() was given.
 void take_steps_beside(const Experiment& experiment, std::int64_t ranks, std::string_view begin,
                        const std::function<bool()>& go_on);
 

@@ -1,4 +1,4 @@
-// How clock figures tell the machine that they are of.
+// How measured times name the machine that they were measured on.
 #pragma once
 
 #include <string>

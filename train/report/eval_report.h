@@ -35,7 +35,7 @@ struct EvalReport {
 };
 
 // Rebuilds the network from the checkpoint alone and runs the split through it once. Throws ConfigError on a checkpoint that
-// there is not, on overrides of any other key, on data that is missing or not the run's, on an empty split; IoError on a
+// does not exist, on overrides of any other key, on data that is missing or not the run's, on an empty split; IoError on a
 // checkpoint that is damaged, when it was asked for by name. A damaged newest one is passed over with a warning.
 EvalReport evaluate_run(Vfs& vfs, const RunFolder& run, const EvalOptions& options);
 

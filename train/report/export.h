@@ -27,8 +27,8 @@ struct NetworkToExport {
   Value origin;  // a map: where it is from
   std::optional<NetworkUse> use;  // of a run, or of a file that tells it
 };
-// Of the newest good checkpoint of a run folder, with the weights that the run evaluates there (evaluation_model() in
-// train/run/saved_model.h), or of a file that holds a network (train/run/network_file.h).
+// The network of the newest good checkpoint of a run folder, with the weights that the run evaluates there (evaluation_model()
+// in train/run/saved_model.h), or of a file that holds a network (train/run/network_file.h).
 NetworkToExport network_to_export(Vfs& vfs, const std::string& path);
 
 // All create the folder. They throw ConfigError when one of their files is there already, and where a layer has no form there;

@@ -55,8 +55,8 @@ using TakePredicted = std::function<void(const Predicted& predicted, std::span<c
 
 // What cannot be read, and a sample whose scores are no numbers, has an error and does not end the rest. The choices of a clock
 // are those of the checkpoint or file; nothing is timed. Sets the threads of the process. Throws ConfigError on a network that
-// tells nothing of new samples, on options that do not fit it and on what open_saved_run() refuses of a run but for its data,
-// which is not read; IoError on a damaged file.
+// does not say how new samples are read, on options that do not fit it, and where open_saved_run() refuses a run for any reason
+// but its data, which is not read; IoError on a damaged file.
 PredictSummary predict(Vfs& vfs, const PredictOptions& options, const TakePredicted& take);
 
 // For people, without the line's end: "cat.jpg: cat 0.9312, dog 0.0688", "x.npy[3]: dog 0.8", "a.png: error: the file is empty".

@@ -42,9 +42,9 @@ struct WeightsDiff {
 
 struct RunDiff {
   DiffSide a, b;
-  // Of the resolved experiment files. What train would resolve on this machine is resolved: threads.compute.
+  // Of the resolved experiment files. Values that train would resolve on this machine are resolved: threads.compute.
   std::vector<KeyChange> keys;
-  // Everything below is empty unless both sides are runs, and where one of them cannot tell.
+  // Everything below is empty unless both sides are runs, and also where one of them lacks the information.
   std::optional<std::vector<KeyChange>> environment;  // env.json but the host's name
   std::optional<std::vector<KeyChange>> data;  // fingerprint of the training data
   std::vector<KeyChange> metrics;  // "<stage>:loss", "<stage>:val_<metric>", "<stage>:best_val_<metric>"
@@ -55,7 +55,7 @@ struct RunDiff {
   std::vector<std::string> trouble;  // what is damaged or half written, and how far it was compared
 
   bool both_runs() const { return a.is_run && b.is_run; }
-  bool differ() const;  // also when something was in the way of knowing
+  bool differ() const;  // also when `trouble` left something uncompared
   void fields(Fields& f);
 };
 

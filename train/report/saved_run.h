@@ -1,4 +1,4 @@
-// A run as verbs that look at what was learnt open it: settings, a checkpoint, its data and its network.
+// A run as it is opened by commands that look at what was learnt: settings, a checkpoint, its data and its network.
 #pragma once
 
 #include <memory>
@@ -21,8 +21,8 @@ struct SavedRun {
 };
 
 // `at` is a stage's end, a step, "best", or "" for the newest; `overrides` are key=value of what cannot change what was learnt.
-// Sets the threads of the process. Throws ConfigError, beginning with `verb`, on a checkpoint that there is not, on overrides of
-// any other key, on data that is missing or not the run's; IoError on a checkpoint that is damaged, when it was asked for by
+// Sets the threads of the process. Throws ConfigError, beginning with `verb`, on a checkpoint that does not exist, on overrides
+// of any other key, on data that is missing or not the run's; IoError on a checkpoint that is damaged, when it was asked for by
 // name. A damaged newest one is passed over with a warning.
 SavedRun open_saved_run(Vfs& vfs, const RunFolder& run, const std::string& at, std::span<const std::string> overrides,
                         std::string_view verb);

@@ -46,9 +46,9 @@ struct SensitivityReport {
   void fields(Fields& f);
 };
 
-// Every weight of two dimensions or more by itself is pruned by magnitude, with what follows it (PrunedWeight::followers), and
-// evaluated on `val`, without training. What is pruned already stays so. Throws as open_saved_run() does, ConfigError on options
-// that cannot be.
+// Each weight of two dimensions or more is pruned by magnitude on its own, with what follows it (PrunedWeight::followers), and
+// the network is evaluated on `val` without training. What is pruned already stays pruned. Throws as open_saved_run() does,
+// ConfigError on options that cannot be.
 SensitivityReport sensitivity_of(Vfs& vfs, const RunFolder& run, const SensitivityOptions& options);
 
 std::string to_text(const SensitivityReport& report);

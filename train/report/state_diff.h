@@ -12,7 +12,7 @@ namespace tessera {
 struct TensorDifference {
   std::string name;
   std::string what;  // "only in a: f32 [3]", "f32 [3], f32 [4]"; empty when only values differ
-  // Greatest |a - b|: 0 where only the signs of zeros or the bits of NaNs do, infinite where one side alone is no number.
+  // Greatest |a - b|: 0 where only the signs of zeros or the bits of NaNs do, infinite where one side alone is NaN.
   double max_abs = 0;
 
   void fields(Fields& f);

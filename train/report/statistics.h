@@ -17,7 +17,7 @@ namespace tessera {
 double mean_of(std::span<const double> samples);  // 0 of none
 double sample_stddev(std::span<const double> samples);  // 0 of fewer than two
 
-// Two values say next to nothing of how far runs lie apart: a deviation is told of three and more.
+// A deviation is reported for three runs or more: two values say next to nothing about how far runs lie apart.
 inline constexpr std::size_t kRunsForDeviation = 3;
 // "93.28 ± 0.04" in the metric's unit, the mean alone of fewer runs, "-" of none.
 std::string mean_text(const Metric& metric, std::span<const double> values);

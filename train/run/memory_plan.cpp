@@ -206,8 +206,10 @@ void MemoryPlan::fields(Fields& f) {
 
 MemoryPlan plan_memory(Module& model, const ExperimentConfig& config, const TrainingConfig& training, const DataSplits& data,
                        std::span<const MakeHook> hooks, std::int64_t teachers, const DecisionMap* choices) {
-  // Also inside a run, whose clock would time shapes that it never has, and write them down.
-  const DecisionScope fixed({.known = choices != nullptr ? *choices : DecisionMap()});
+  // Also inside a run, whose clock would time shapes that it never has, and write them down. What given choices lack is measured,
+  // as the run does to which they are given.
+  const DecisionScope fixed(
+      {.measure = choices != nullptr && !config.deterministic, .known = choices != nullptr ? *choices : DecisionMap()});
   const Tf32Products products(takes_tf32(config));
   const Device device = resolve_device(config.device);
   MemoryPlan plan;

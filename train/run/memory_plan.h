@@ -37,7 +37,8 @@ struct MemoryPlan {
 // CPU, but for rounding to cache lines, unless a library chooses another algorithm for another size. Where a clock will choose
 // how each convolution runs, it is the peak of all in the way that takes most of those that are offered: a run whose clock
 // chooses others takes less, and seldom one of a mixture of them more. `choices`, of a run (train/run/decisions_file.h), are
-// taken in place of all that: the step is then one of a whole micro-batch, because choices are of one size each. `hooks`: those
+// taken in place of all that, and what they lack is measured: the step is then one of a whole micro-batch, because choices are of
+// one size each. `hooks`: those
 // of the stage beside the ones of `training`; `teachers`: bytes of the networks that are kept to teach. Validation between epochs
 // is not counted, nor is what hooks do between steps.
 inline constexpr std::int64_t kDrySamples = 32;

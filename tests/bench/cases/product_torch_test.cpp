@@ -3,6 +3,7 @@
 #include "bench/cases/dense_cases.h"
 #include "core/io/safetensors.h"
 #include "core/io/vfs.h"
+#include "core/ops/matmul.h"
 #include "tests/bench/fake_torch.h"
 #include "tests/support/message_of.h"
 
@@ -48,8 +49,12 @@ TEST_F(TorchProduct, GetsOurOperands) {
   write_matrices(kShape, folder.path());
   const SafetensorsFile file =
       decode_safetensors(real_vfs().read_file(folder.path() / "product.safetensors"), "product.safetensors");
-  EXPECT_EQ(file.tensors.at("a").shape(), Shape({5, 3}));
-  EXPECT_EQ(file.tensors.at("b").shape(), Shape({3, 4}));
+  const Tensor a = file.tensors.at("a"), b = file.tensors.at("b");
+  EXPECT_EQ(a.shape(), Shape({5, 3}));
+  EXPECT_EQ(b.shape(), Shape({3, 4}));
+  const Contestant ours = product_case(kShape).ours;
+  ours.run();
+  EXPECT_EQ(matmul(Var(a), Var(b)).value().to_vector<float>(), ours.result().to_vector<float>());
 }
 
 TEST_F(TorchProduct, AnInterpreterWithoutItIsNamed) {

@@ -1,6 +1,6 @@
-// GPT-2's byte-level BPE (Radford et al. 2019, "Language models are unsupervised multitask learners", section 2.2): words of
-// bytes, in which the pair of neighbours that stands first in a list of merges becomes one token, until no pair stands there.
-// Every text has tokens, and decode() gives it back to the byte.
+// GPT-2's byte-level BPE (Radford et al. 2019, "Language models are unsupervised multitask learners", section 2.2): a word
+// begins as its bytes; then, again and again, the pair of neighbours that is earliest in a list of merges becomes one token,
+// until no pair is in the list. Every text has tokens, and decode() gives the text back byte for byte.
 #pragma once
 
 #include <array>

@@ -7,7 +7,7 @@
 
 namespace tessera {
 
-// Where the word ends that begins at byte `at` < text.size(). Words follow each other without gaps.
+// The end of the word that begins at byte `at` < text.size(). Words follow each other without gaps.
 std::size_t bpe_word_end(std::string_view text, std::size_t at);
 
 }  // namespace tessera

@@ -1,4 +1,4 @@
-// Texts that no data set has, as a network reads them that predicts what follows.
+// Texts that belong to no data set, as they are read by a network that predicts the next token.
 #pragma once
 
 #include <memory>
@@ -11,8 +11,8 @@
 
 namespace tessera {
 
-// The tokens of a text, at least one: in place of an empty one the end of a text. `what` names it in messages. Throws ConfigError
-// where it is empty and the tokenizer has no end of text, and on one that is no UTF-8 where the tokenizer needs it.
+// The tokens of a text, at least one: an empty text becomes the token for the end of a text. `what` names it in messages. Throws
+// ConfigError where it is empty and the tokenizer has no end of text, and on one that is no UTF-8 where the tokenizer needs it.
 std::vector<TokenId> tokens_to_follow(const Tokenizer& tokenizer, const std::string& text, std::string_view what);
 
 // A text as one sample, "tokens" i64 [t]: its last tokens, at most `longest`. `name` is that of its file. Throws IoError "name:

@@ -41,7 +41,7 @@ struct TextSplits {
 // too short and on a tokenizer without what the task needs, IoError on files.
 TextSplits load_text(const TextDataConfig& config, std::uint64_t seed, const PieceSizes& sizes = {});
 
-// That of a checkpoint whose data set was text. Throws ConfigError where its files are not those that the run had.
+// The tokenizer of a checkpoint whose data set was text. Throws ConfigError where its files are not those that the run had.
 std::shared_ptr<const Tokenizer> tokenizer_of(const TextDescription& description);
 
 }  // namespace tessera

@@ -4,8 +4,8 @@
 // - Training windows: floor(n / T) - 1 of them. In epoch e window w begins at offset(seed, e) + w T, offset below T, so that each
 //   epoch cuts the text elsewhere; all are full.
 // - Evaluation windows: window w begins at w T, and the last, shorter one is padded with token 0. Every token of the split is a
-//   target once, but for next-token the first one, which has nothing before it. Padding has target -100; what follows no token
-//   sees (next-token), or "key_mask" is 0 there (masked-token).
+//   target once, except for the first one with next-token, which has nothing before it. Padding has target -100, and no token
+//   attends to it: a token does not see what follows it (next-token), or "key_mask" is 0 there (masked-token).
 // Asked for without an epoch, training windows have offset 0.
 //
 // Fields: "tokens" i64 [T]; "targets" i64 [T]; next-token: "bytes" i64 [], bytes of text that the targets stand for;

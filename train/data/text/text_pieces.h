@@ -12,7 +12,7 @@ namespace tessera {
 
 struct PieceSizes {
   std::size_t usual = std::size_t{4} << 20;  // bytes read before a cut is looked for
-  std::size_t longest = std::size_t{256} << 20;  // bytes without a place to cut: no text
+  std::size_t longest = std::size_t{256} << 20;  // a file with more bytes than this without a place to cut is no text
 };
 
 // Hands out a file from its beginning to its end, each piece up to where `tokenizer` may cut: the pieces' tokens, one after the

@@ -15,7 +15,8 @@
 
 namespace tessera {
 
-// Of files one after the other, with the end of a text between two where the tokenizer has one. Not in memory: mapped.
+// The tokens of files, one after the other, with the token for the end of a text between two files where the tokenizer has one.
+// They are mapped, not held in memory.
 class TokenStore {
  public:
   // What the file at `path` holds. Throws IoError on one that is not whole or not of this key.
@@ -24,7 +25,7 @@ class TokenStore {
   const TokenFile& tokens() const noexcept { return tokens_; }
 
  private:
-  std::unique_ptr<ScratchFolder> folder_;  // that the file vanishes with
+  std::unique_ptr<ScratchFolder> folder_;  // a temporary one, removed with the file in it; else null
   MappedFile file_;
   TokenFile tokens_;
 };
@@ -37,8 +38,8 @@ std::string token_key(const std::vector<std::string>& files, const Tokenizer& to
 void write_tokens(Vfs& vfs, const std::string& path, std::string_view key, const std::vector<std::string>& files,
                   const Tokenizer& tokenizer, const PieceSizes& sizes = {});
 
-// Those that are kept, or, where there are none or they are damaged, new ones. Where nothing can be kept they are in a folder for
-// temporary files. Throws IoError on text files as for_each_piece() does, and where there is no room.
+// The tokens that the cache keeps, or new ones where it keeps none or they are damaged. Where nothing can be kept they are in a
+// folder for temporary files. Throws IoError on text files as for_each_piece() does, and where there is no room.
 std::shared_ptr<const TokenStore> tokens_of(const std::vector<std::string>& files, const Tokenizer& tokenizer,
                                             const PieceSizes& sizes = {});
 

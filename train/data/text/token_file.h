@@ -3,8 +3,8 @@
 //   the ids, one after the other
 //   for each text: u64 its first token, u64 its bytes
 //   48 bytes: u64 texts, u64 tokens, XXH3-128 of everything before it but the key (32 characters)
-// Numbers are little-endian. The key says what the tokens are of; a file is known to be whole by its last bytes, which are equal
-// where the tokens are, whatever made them.
+// Numbers are little-endian. The key says what the tokens were made from. The last bytes show that the file is whole; equal
+// tokens have equal last bytes, whatever made them.
 #pragma once
 
 #include <cstdint>

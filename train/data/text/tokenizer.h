@@ -23,24 +23,24 @@ class Tokenizer {
   virtual std::int64_t vocabulary() const = 0;  // ids are 0 to vocabulary() - 1
   virtual bool needs_utf8() const { return true; }  // encode() takes valid UTF-8 only
 
-  // Appends the tokens of a text. What spells a special token in it is ordinary text.
+  // Appends the tokens of a text. Text that spells a special token is ordinary text.
   virtual void encode(std::string_view text, std::vector<TokenId>& ids) const = 0;
   // Bytes at the front of a longer text whose tokens are the same whatever follows, and that change no token of what follows;
   // 0 where there is no such place.
   virtual std::size_t cut(std::string_view text) const = 0;
-  // The text that tokens stand for; special ones stand for none, but the unknown one for a sign. Throws ConfigError on an id that
-  // is none.
+  // The text that tokens stand for. Special tokens stand for none, except the unknown one, which stands for a sign. Throws
+  // ConfigError on an id outside the vocabulary.
   virtual std::string decode(std::span<const TokenId> ids) const = 0;
   // Bytes that decode() gives for the token inside a text; 0 of special ones, the unknown one among them.
   virtual std::int64_t bytes_of(TokenId id) const = 0;
 
   virtual std::optional<TokenId> end_of_text() const { return {}; }  // stands between two files
   virtual std::optional<TokenId> mask() const { return {}; }  // takes a hidden token's place
-  virtual std::optional<TokenId> unknown() const { return {}; }  // what has no token of its own
+  virtual std::optional<TokenId> unknown() const { return {}; }  // stands for text without a token of its own
   virtual bool is_special(TokenId id) const = 0;  // stands for no text, or for unknown text; never hidden by a mask
 
   virtual std::string fingerprint() const = 0;  // XXH3-128: equal texts and options, equal tokens
-  virtual std::string library() const { return {}; }  // name and version of one that decides tokens too
+  virtual std::string library() const { return {}; }  // name and version of a library that tokens depend on too
   virtual Value config() const = 0;  // as the key `tokenizer` of an experiment file names it
 
  protected:

@@ -13,10 +13,10 @@
 
 namespace tessera {
 
-// Appends what is wrong with the key's value; no file is looked at. What FieldSpec::check takes.
+// Appends what is wrong with the key's value; no file is looked at. A function for FieldSpec::check.
 void check_tokenizer(const Value& value, std::string_view path, std::vector<ConfigProblem>& problems);
 
-// Reads the files that a valid value names. `with_mask`: of tokenizers without files, one that has a mask. Throws ConfigError on
+// Reads the files that a valid value names. `with_mask`: a tokenizer without files gets a mask token. Throws ConfigError on
 // another value, IoError on files.
 std::shared_ptr<const Tokenizer> make_tokenizer(const Value& value, bool with_mask = false);
 

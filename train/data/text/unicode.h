@@ -15,9 +15,10 @@ struct Character {
 
 std::string library();  // "utf8proc 2.8.0"
 
-// That which begins at byte `at` < text.size(). A byte that begins none is the replacement character U+FFFD, one byte long.
+// The character that begins at byte `at` < text.size(). A byte that begins none is the replacement character U+FFFD, one byte
+// long.
 Character character_at(std::string_view text, std::size_t at);
-// That which ends before byte `end` >= 1.
+// The character that ends before byte `end` >= 1.
 Character character_before(std::string_view text, std::size_t end);
 void append(std::string& text, std::int32_t code);
 std::size_t count(std::string_view text);  // characters of valid UTF-8

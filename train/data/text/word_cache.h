@@ -10,7 +10,7 @@
 
 namespace tessera {
 
-// Of one list of tokens, to which the words' tokens are appended one after the other. The words must outlive the cache.
+// A cache for one list of tokens, to which the words' tokens are appended one after the other. The words must outlive the cache.
 class WordCache {
  public:
   explicit WordCache(std::vector<TokenId>& ids) : ids_(ids) {}

@@ -34,13 +34,13 @@ struct CurveChart {
   std::string title;
   std::string unit = {};  // behind the title; empty without one
   std::vector<Curve> curves{};
-  std::optional<std::pair<std::int64_t, std::int64_t>> steps{};  // that the axis reaches over at least
+  std::optional<std::pair<std::int64_t, std::int64_t>> steps{};  // the axis covers at least these
 };
 
 // CSS: the colour and the dash of a series, together different for 35 of them.
 std::string series_class(std::size_t series);
 
-// Of more points than a screen has columns: each interval's least and greatest, and the gaps.
+// Where there are more points than a screen has columns: each interval's least and greatest, and the gaps.
 std::vector<CurvePoint> thinned(const std::vector<CurvePoint>& points);
 
 // By powers of ten where all values are above 0 and lie apart by a factor of a thousand. A point with a gap on both sides is a

@@ -17,7 +17,7 @@ struct ReportSources {
   bool open() const;  // the program of a run is running
 };
 
-// Of each path a run, where it is a folder, or a table. Throws as read_report_run() and read_result_table() do.
+// Reads each path as a run where it is a folder, otherwise as a table. Throws as read_report_run() and read_result_table() do.
 ReportSources read_report_sources(Vfs& vfs, std::span<const std::string> paths, SavedNetworks* known = nullptr);
 
 struct PageOptions {
@@ -25,7 +25,7 @@ struct PageOptions {
   int reload_seconds = 0;  // a browser reads the page again after these; 0 = never
 };
 
-// The same bytes of the same sources, whenever it is made.
+// The same sources give the same bytes, whenever the page is made.
 std::string report_page(const ReportSources& sources, const PageOptions& options);
 
 }  // namespace tessera

@@ -28,7 +28,7 @@ struct ResultRow {
   std::int64_t seeds = 0;
   std::optional<std::int64_t> parameters{}, macs{}, file_bytes{};
   std::vector<TimedResult> times{};
-  std::string settings{};  // of an arm: "optimizer.lr 0.1"; empty where the table tuned nothing, as of a stage are all of these
+  std::string settings{};  // of an arm: "optimizer.lr 0.1"; empty where nothing was tuned; a stage has none of these
   std::string against{};  // the arm that it is compared with; empty of the baseline
   std::string seed_list{};  // "1, 2, 3"
   std::string stages{};  // "dense, factored, tuned"
@@ -59,7 +59,7 @@ struct ResultTable {
 ResultTable read_result_table(Vfs& vfs, const std::string& path);
 
 HtmlTable to_table(const ResultTable& results, const std::string& id);
-HtmlTable settings_table(const ResultTable& results, const std::string& id);  // of reproduced arms; without a row of others
+HtmlTable settings_table(const ResultTable& results, const std::string& id);  // of reproduced arms; other results have no row
 HtmlTable machines_table(const ResultTable& results, const std::string& id);
 
 // "1.39 (1.33-1.43)" with the number that it is sorted by; "-" of none.

@@ -79,7 +79,7 @@ struct ReportRun {
   const RunSeries* find(const std::string& key) const;
   // "val_" and the first metric's key; null before the first evaluation.
   const RunSeries* judged() const { return find("val_" + std::string(metric->key)); }
-  const Metric& pictured() const;  // that pictures of quality against time show
+  const Metric& pictured() const;  // the one that pictures of quality against time show
 };
 
 // Throws ConfigError on a folder that is no run's, IoError naming file and line on one that is missing or damaged.

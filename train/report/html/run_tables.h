@@ -31,8 +31,8 @@ struct TimedPicture {
 };
 
 // A picture for each way of timing of the runs' reports: the network before and after each pass, with the metric on val at the
-// end of its stage, or of the next one that has it. Ranks that ADMM settled were timed with it; the point is of the stage that
-// factorises at them.
+// end of its stage, or of the next one that has it. Ranks that ADMM settled were timed in its stage, but their point belongs to
+// the stage that factorises at them.
 std::vector<TimedPicture> pictures_of(std::span<const ReportRun> runs);
 // A picture for each phase and batch.
 std::vector<TimedPicture> pictures_of(const ResultTable& results);

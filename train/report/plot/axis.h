@@ -11,7 +11,7 @@ struct Tick {
   std::string text;
 };
 
-// Whether a value has a place on an axis: NaN and the infinities have none, nor what a sum of squares would overflow by.
+// Whether a value has a place on an axis. NaN, the infinities and values that a sum of squares would overflow with have none.
 bool has_place(double value);
 
 struct Axis {
@@ -20,10 +20,10 @@ struct Axis {
   double step = 1;
   bool logarithmic = false;  // between powers of ten; `step` says nothing then
 
-  // Both with a place, least <= greatest. A span below `least_span`, which is above 0, counts as that; `padding` of it stays free
-  // at both ends.
+  // Both values have a place, and least <= greatest. A span below `least_span`, which is above 0, counts as `least_span`. A
+  // share `padding` of the span stays free at both ends.
   static Axis over(double least, double greatest, double least_span, double padding = 0.1);
-  // From the one to the other, whole numbers, without room at the ends; round numbers have its ticks.
+  // From `least` to `greatest`, whole numbers, without room at the ends; the ticks are at round numbers.
   static Axis between(double least, double greatest);
   // Of numbers above 0.
   static Axis by_powers(double least, double greatest);

@@ -27,10 +27,10 @@ struct Place {  // in pixels
 
 inline constexpr std::size_t kShapes = 5;  // circle, square, triangle, diamond, cross
 
-// About; the library has no fonts.
+// The width of the words in pixels, about: the library has no fonts.
 double width_of(std::string_view words);
 
-// Of an axis, for words on a picture: "0.0".
+// A coordinate as the text of an SVG attribute: "0.0".
 std::string pixels(double value);
 
 // <svg> of this size with a title and a description that screen readers tell. `id` is unique in its page.

@@ -14,7 +14,7 @@ struct ScatterPoint {
   std::string name;
   Summary x = {};  // ends of the level bar: the tenth and ninetieth percentile
   double y = 0;  // in the unit that people read
-  double half = 0;  // of the upright bar: the standard deviation, 0 of fewer runs than tell one
+  double half = 0;  // of the upright bar: the standard deviation; 0 with too few runs for one
   std::string kind = "arm";  // CSS class
   std::size_t shape = 0;
 };
@@ -27,7 +27,8 @@ struct Scatter {
   std::vector<ScatterPoint> points{};
 };
 
-// Of the points that no other one beats: as fast or faster, and better. By rising time; of equal ones the first.
+// The indices of the points that no other one beats by being as fast or faster, and better. By rising time; of equal ones the
+// first.
 std::vector<std::size_t> pareto_front(std::span<const ScatterPoint> points, bool more_is_better);
 
 // Axes alone where there is no point.
