@@ -38,9 +38,8 @@ struct MemoryPlan {
 // how each convolution runs, it is the peak of all in the way that takes most of those that are offered: a run whose clock
 // chooses others takes less, and seldom one of a mixture of them more. `choices`, of a run (train/run/decisions_file.h), are
 // taken in place of all that, and what they lack is measured: the step is then one of a whole micro-batch, because choices are of
-// one size each. `hooks`: those
-// of the stage beside the ones of `training`; `teachers`: bytes of the networks that are kept to teach. Validation between epochs
-// is not counted, nor is what hooks do between steps.
+// one size each. `hooks`: those of the stage beside the ones of `training`; `teachers`: bytes of the networks that are kept to
+// teach. Validation between epochs is not counted, nor is what hooks do between steps.
 inline constexpr std::int64_t kDrySamples = 32;
 MemoryPlan plan_memory(Module& model, const ExperimentConfig& config, const TrainingConfig& training, const DataSplits& data,
                        std::span<const MakeHook> hooks = {}, std::int64_t teachers = 0, const DecisionMap* choices = nullptr);
