@@ -39,8 +39,8 @@ class Admm final : public Hook {
   std::string summary() const override;
 
   // Tensors "z.<layer>" and "u.<layer>"; meta: rho, what the file asked for, whether updates have stopped or stalled, and the
-  // history of residuals. Where the file asks for another rho than the state's did, rho is scaled by new / old, U by old / new,
-  // and stopped updates begin again.
+  // history of residuals. Where the file asks for another rho than it did when the state was saved, rho is scaled by new / old,
+  // U by old / new, and stopped updates begin again.
   State state() const override;
   void load_state(const State& state) override;  // throws IoError on a missing, unexpected or mismatched tensor
 
@@ -59,7 +59,7 @@ class Admm final : public Hook {
   Residuals update(std::int64_t steps_done);
   void judge();  // the newest update; may stop all further ones
   void change_rho();  // as schedule or balance ask
-  void set_rho(double rho);  // U keeps rho U
+  void set_rho(double rho);  // and scales U so that rho U stays
 
   AdmmConfig config_;
   StageLength stage_;

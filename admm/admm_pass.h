@@ -1,5 +1,5 @@
-// The pass that settles what an ADMM stage holds its layers to: which, at which ranks. It is run on a copy of the network, which
-// trains on unchanged.
+// The pass that settles which layers an ADMM stage constrains, and at which ranks. It runs on a copy of the network; the network
+// itself trains on unchanged.
 #pragma once
 
 #include "admm/config.h"

@@ -10,10 +10,10 @@
 
 namespace tessera {
 
-// Residual balancing (Boyd et al. 2011, section 3.4.1): after an update whose primal residual is more than `ratio` times the dual
-// one rho is multiplied by `factor`, and divided by it where the dual one is that much larger. Constraints are not convex here,
-// and both may stand still beside each other under a rho that is too small: where they do (Course::stalled) it is multiplied too,
-// and never divided again.
+// Residual balancing (Boyd et al. 2011, section 3.4.1): after an update whose primal residual is more than `ratio` times the
+// dual residual, rho is multiplied by `factor`; where the dual residual is that much larger, rho is divided by it. The
+// constraints are not convex here, and under a rho that is too small both residuals may stop falling. Where they do
+// (Course::stalled), rho is multiplied, too, and never divided again.
 struct BalanceConfig {
   double ratio = 10;
   double factor = 2;
@@ -34,7 +34,8 @@ struct AdmmConfig : LowRankConfig {
 // How many updates a stage has, the first projection not counted, and how many steps apart.
 std::int64_t update_interval(const AdmmConfig& config, const StageLength& stage);
 std::int64_t update_count(const AdmmConfig& config, const StageLength& stage);
-// rho of a step from 0, or after so many updates, as the schedule says; what balancing does to it is not known beforehand.
+// rho after so many updates, or at a step, counted from 0, as the schedule says; what balancing does to it is not known
+// beforehand.
 double rho_after(const AdmmConfig& config, std::int64_t updates, const StageLength& stage);
 double rho_at(const AdmmConfig& config, std::int64_t step, const StageLength& stage);
 

@@ -24,7 +24,8 @@ struct Residuals {
 // What a history says about the newest update, the last of it.
 enum class Course {
   falling,
-  // relative is above kAgreement, and its least over the last kStallUpdates updates less than a tenth below that of those before.
+  // relative is above kAgreement, and its least value over the last kStallUpdates updates is less than a tenth below that of as
+  // many updates before them.
   stalled,
   diverged,  // relative is above kDiverged
 };

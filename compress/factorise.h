@@ -18,7 +18,8 @@ struct FactoriseConfig : LowRankConfig {
   std::optional<std::string> from;  // the stage whose admm block stands for the inherited keys
   // "full" or "randomised", of formats that are a singular value decomposition; refused for others.
   std::string singular_vectors = "full";
-  // By second moments of the layers' inputs (input_moments.h); refused for forms that cannot take them back.
+  // Weighted by second moments of the layers' inputs (input_moments.h); refused for forms whose factors cannot undo the
+  // weighting.
   bool weighted = false;
   std::int64_t recalibrate = 0;  // training batches
   void fields(Fields& f);
@@ -27,14 +28,14 @@ struct FactoriseConfig : LowRankConfig {
   std::vector<std::pair<std::string, std::string>> form_problems() const;
 };
 
-// What replacements hold: the decomposed weights, or zeros, for those who ask for shapes and costs alone and cannot wait. Errors
-// of zeros are not known, and 0 in the report.
+// What replacements hold: the decomposed weights, or zeros for callers that need shapes and costs alone, and quickly. With zeros
+// the errors are not known, and 0 in the report.
 enum class Values { decomposed, zeros };
 
 // Ranks are chosen in prepare, over all layers of a rule together. Matched modules of a kind that the format does not hold are
 // passed over. So are tables, unless a selector is their whole path: `*` means a network's products, not its look-ups. Layers
-// whose weight the format cannot hold are reported dense with the reason. With `settled` ranks these hold, and layers without any
-// stay dense.
+// whose weight the format cannot hold are reported dense with the reason. With `settled`, those ranks are taken, and layers
+// without any stay dense.
 class FactorisePass : public Pass {
  public:
   explicit FactorisePass(FactoriseConfig config, Values values = Values::decomposed,
@@ -42,8 +43,8 @@ class FactorisePass : public Pass {
 
   std::string_view name() const override { return "factorise"; }
   std::string_view done() const override { return "factored"; }
-  // A selector that matches no layer, or none of the format's kinds; rules that do not fit (rank_rules.h); ranks that cannot be
-  // had (rank_select.h).
+  // Problems: a selector that matches no layer, or none of the format's kinds; rules that do not fit (rank_rules.h); ranks that
+  // cannot be had (rank_select.h).
   std::vector<BlockProblem> try_prepare(std::unique_ptr<Module>& root, const Shape& input, const PassMeans& means = {}) override;
   bool matches(const std::string& path, const Module& module) const override;
   std::unique_ptr<Module> rewrite(const Module& module, LayerReport& report) const override;
@@ -64,8 +65,8 @@ class FactorisePass : public Pass {
 
   std::optional<Matched> match(Module& root, const Shape& input, std::vector<BlockProblem>& problems) const;
   std::vector<Group> groups(const Matched& matched, std::vector<BlockProblem>& problems) const;
-  // The group's layers that have a compressed form, with their spectra unless their ranks are explicit. `fixed` is told the cost
-  // of all others, the matched ones of which stay dense, with the reason.
+  // The group's layers that have a compressed form, with their spectra unless their ranks are explicit. The cost of all other
+  // layers is added to `fixed`. The matched ones among these stay dense, with the reason.
   std::vector<RankLayer> held(const Matched& matched, const Group& group, FixedCost& fixed, std::vector<BlockProblem>& problems);
   struct Model;  // to be prepared for
   // held(), with their ranks in the plan; none where they cannot be asked for.
@@ -73,7 +74,7 @@ class FactorisePass : public Pass {
                                 std::vector<BlockProblem>& problems);
   std::vector<RankChoice> choose_ranks(const Model& model, const RankConfig& ranks, std::span<const RankLayer> layers,
                                        const Matched& matched, FixedCost fixed);
-  // What `decompose` gives. Where there is no memory for it, the error names the layer, and the key that needs less.
+  // Returns what `decompose` returns. Where there is no memory for it, the error names the layer, and the key that needs less.
   template <class Decompose>
   auto within_memory(const std::string& path, const Decompose& decompose) const;
   const Format& form_of(const DenseLayer& layer) const { return format_.for_layer(*layer.module); }

@@ -34,8 +34,8 @@ class Pass {
   virtual std::string_view name() const = 0;  // of its block in an experiment file: "factorise"
   // What became of a layer that it rewrites, in one word for reports: "factored".
   virtual std::string_view done() const = 0;
-  // Sees the whole model before any layer is rewritten: decisions that span layers. `input` has a batch dimension. Leaves
-  // the model as it was. All that is wrong; none when the pass is prepared.
+  // Sees the whole model before any layer is rewritten: decisions that span layers. `input` has a batch dimension. Leaves the
+  // model as it was. Returns all that is wrong; nothing when the pass is prepared.
   virtual std::vector<BlockProblem> try_prepare(std::unique_ptr<Module>& root, const Shape& input,
                                                 const PassMeans& means = {}) = 0;
   // Throws ConfigError with one line per problem.
@@ -46,8 +46,8 @@ class Pass {
   // rewrite leaves the model whole. Fills format, ranks, error and reason of its row; a reason holds no figure of a clock, so
   // that equal runs give equal ones. The runner sets the decision.
   virtual std::unique_ptr<Module> rewrite(const Module& module, LayerReport& report) const = 0;
-  // Where layers change together: the network that takes the model's place, or null to leave it. A row for each layer that it has
-  // something to say of: path, format, ranks, decision and reason. Asked before any layer.
+  // Where layers change together: the network that takes the model's place, or null to leave it. Adds a row for each layer that
+  // it has something to report on: path, format, ranks, decision and reason. Called before any layer is rewritten.
   virtual std::unique_ptr<Module> rewrite_network(Module& root, std::vector<LayerReport>& rows) const;
   // What it found for the whole network, once the layers are in their places.
   virtual void complete(PassReport&) const {}

@@ -29,7 +29,7 @@ class ShrinkPass final : public Pass {
 
   std::string_view name() const override { return "shrink"; }
   std::string_view done() const override { return "shrunk"; }
-  // A network without a masked output.
+  // Problem: a network without a masked output.
   std::vector<BlockProblem> try_prepare(std::unique_ptr<Module>& root, const Shape& input, const PassMeans& means = {}) override;
   bool matches(const std::string&, const Module&) const override { return false; }
   std::unique_ptr<Module> rewrite(const Module&, LayerReport&) const override { return nullptr; }

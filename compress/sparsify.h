@@ -28,7 +28,7 @@ class SparsifyPass final : public Pass {
 
   std::string_view name() const override { return "sparsify"; }
   std::string_view done() const override { return "sparse"; }
-  // A selector that matches no linear layer or convolution; a network without masks.
+  // Problems: a selector that matches no linear layer or convolution; a network without masks.
   std::vector<BlockProblem> try_prepare(std::unique_ptr<Module>& root, const Shape& input, const PassMeans& means = {}) override;
   bool matches(const std::string& path, const Module&) const override { return reasons_.contains(path); }
   std::unique_ptr<Module> rewrite(const Module& module, LayerReport& report) const override;

@@ -8,7 +8,7 @@
 
 namespace tessera {
 
-// For modules that nothing can be set on.
+// The config of modules that have no settings.
 struct EmptyConfig {
   void fields(Fields&) {}
 };
@@ -20,7 +20,7 @@ class Activation : public Module {
   Shape output_shape(const Shape& input, Trace* trace = nullptr) const override;
 };
 
-class Identity final : public Activation {  // x: where a layer has gone
+class Identity final : public Activation {  // x, in the place of a layer that was removed
  public:
   explicit Identity(const EmptyConfig& = {}) {}
   std::string_view kind() const override { return "identity"; }

@@ -1,4 +1,4 @@
-// Which channels of a network are the same ones: what a layer makes, and others scale, add up and read.
+// Which channels of a network belong together: those that a layer makes and that other layers scale, add up and read.
 #pragma once
 
 #include <cstddef>
@@ -10,12 +10,12 @@
 
 namespace tessera {
 
-// Channels that every layer that has them has together.
+// Channels that occur together, in every layer that has any of them.
 struct ChannelGroup {
   std::int64_t channels = 0;  // 0 where no layer that is followed makes them
   std::string fixed = {};  // why all of them stay: "are the network's output"; "" where some may go
-  // Of each: no layer reads anything but zeros of it in evaluation, by masks of those that make it. The network answers the same
-  // without it.
+  // For each channel, whether every layer reads it as zero in evaluation, because of masks of the layers that make it. The
+  // network answers the same without it.
   std::vector<bool> zero = {};
 };
 
@@ -39,10 +39,10 @@ struct ChannelFlow {
 
 // Follows channels through sequences, residual sums, dense and depthwise convolutions, linear layers, batch norms, pools,
 // flattening and what maps zero to zero. Channels that any other layer makes or reads are fixed; so are those of an option_a
-// shortcut that adds channels, which stand at other indices behind it.
+// shortcut that adds channels, because they have other indices behind it.
 ChannelFlow channel_flow(const Module& root);
 
-// Of each output of the parameter, its first axis: whether its mask keeps nothing. Without a mask none.
+// For each output of the parameter, its first axis, whether the mask keeps nothing of it. Without a mask none.
 std::vector<bool> masked_outputs(const Parameter& parameter);
 
 }  // namespace tessera

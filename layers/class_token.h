@@ -1,5 +1,5 @@
-// What vision transformers read their answer from (Dosovitskiy et al., 2021): a learned position in front of the others, and one
-// row for each sequence behind them.
+// What vision transformers read their answer from (Dosovitskiy et al., 2021): a learned position in front of the others
+// (ClassToken), and one row for each sequence at the end (TokenPool).
 #pragma once
 
 #include <string>

@@ -1,5 +1,5 @@
-// What layers answer whose weight is held in a compressed form, beside being modules, so that selection, timing, exports and
-// reports know no form.
+// What layers with a weight in a compressed form offer beside being modules, so that selection, timing, exports and reports need
+// to know no form.
 #pragma once
 
 #include <memory>
@@ -33,7 +33,7 @@ class CompressedLayer {
   // Every parameter, in the order of the module's, then its children's parameters and buffers. None where PyTorch has no such
   // layer: exports then hold the dense one.
   virtual std::vector<TorchPart> torch_tensors() const = 0;
-  // Whether it holds elements of the dense weight at the places that a mask keeps: no other mask goes on them.
+  // Whether it holds elements of the dense weight at the places that a mask keeps: it takes no other mask.
   virtual bool is_sparse() const { return false; }
   // Elements of the dense weight that the layer leaves out because they are zero.
   virtual std::int64_t left_out() const { return 0; }
@@ -43,7 +43,7 @@ class CompressedLayer {
   virtual std::string why_not_recompute() const { return ""; }
 };
 
-// The module as what it answers beside; null for a layer that is dense.
+// The module as a CompressedLayer; null for a layer that is dense.
 inline const CompressedLayer* as_compressed(const Module& module) { return dynamic_cast<const CompressedLayer*>(&module); }
 
 // Value and trainability of a bias, between a dense layer and its compressed form; neither has one where `from` is null.

@@ -18,12 +18,13 @@ struct CpConv2dConfig {
   void fields(Fields& f);
 };
 
-// No weight needs more than the product of its modes but the largest one.
+// A rank is at most the product of all modes except the largest one: no weight needs more.
 std::vector<RankProblem> cp_rank_problems(const Conv2dConfig& conv, std::int64_t rank);
 std::int64_t largest_cp_rank(std::int64_t out, Extent kernel, std::int64_t in);
 
-// The filters of a weight [out, kh, kw, in] in the order of the layer's, from those of `start` or from their own start
-// (core/linalg/cp.h); one of size 1 is left undefined. Computed in double on the host. Throws NumericError
+// The filters that approximate a weight [out, kh, kw, in], in the layer's order. The iteration begins from the filters of
+// `start`, or from a start of its own (core/linalg/cp.h). A vertical or horizontal filter of size 1 is left undefined. Computed
+// in double on the host. Throws NumericError
 // on NaN or Inf.
 struct CpFilters {
   Tensor in_factor;   // [rank, in]
@@ -40,7 +41,7 @@ Tensor cp_compose(const CpFilters& filters, const Shape& weight);
 class CpConv2d final : public FactoredConv2d {
  public:
   using Config = CpConv2dConfig;
-  explicit CpConv2d(const CpConv2dConfig& config);  // throws ConfigError on a rank that cannot be
+  explicit CpConv2d(const CpConv2dConfig& config);  // throws ConfigError on an invalid rank
 
   std::string_view kind() const override { return "cp_conv2d"; }
   Value config() const override;

@@ -1,4 +1,4 @@
-// The ways in which a compressed layer can compute: its factors one behind the other, in one order or another, or the weight that
+// The ways in which a compressed layer can compute: its factors one after the other, in one order or another, or the weight that
 // they compose. All give the same values up to rounding. Which is the fastest depends on the layer, the batch, the phase and the
 // machine, so a clock decides, and the choice is recorded (core/device/decisions.h).
 #pragma once
@@ -23,10 +23,10 @@ struct Ways {
   std::function<Var(std::size_t i, std::span<const Var> operands)> run;
 };
 
-// Of one layer. Training is timed with its backward.
+// The choices for one layer. Training is timed with its backward.
 class Execution {
  public:
-  // The index of the way to take for these operands; `ways` is asked where that is not known yet. `recompute` as in Context.
+  // The index of the way to take for these operands; `ways` is called where that is not known yet. `recompute` as in Context.
   std::size_t choose(const Module& layer, std::span<const Var> operands, bool recompute, const std::function<Ways()>& ways);
 
  private:
@@ -52,8 +52,8 @@ class Execution {
 Var run_kept_or_recomputed(bool recompute, std::vector<Var> operands, const Var& bias,
                            const std::function<Var(std::span<const Var> operands, const Var& bias)>& f);
 
-// What `make` gives. While weights are constant (core/device/constant_weights.h) and nothing is recorded it is made once for
-// `user`; `first` is the value of a parameter that it is made of.
+// Returns what `make` makes. While weights are constant (core/device/constant_weights.h) and nothing is recorded, it is made
+// only once for `user`; `first` is the value of one of the parameters that it is made from.
 Var made_once(const std::shared_ptr<const void>& user, const Tensor& first, const std::function<Var()>& make);
 
 }  // namespace tessera

@@ -1,13 +1,13 @@
-// What convolutions have in common whose weight is composed of filters that are applied one behind the other, with nothing in
-// between: two 1x1 convolutions, a kh x 1 and a 1 x kw one, and so on. Each filter is a parameter [out, kh, kw, in / groups] with
-// a stride, padding and groups of its own; the bias [out] belongs to the last. x [n, h, w, in] -> y [n, oh, ow, out] with oh and
-// ow of the dense convolution's, gradients to x and every parameter. Saved for backward are x, the filters and the images
+// What the convolutions have in common whose weight is composed of filters. These are applied one after the other, with nothing
+// in between: two 1x1 convolutions, a kh x 1 and a 1 x kw one, and so on. Each filter is a parameter [out, kh, kw, in / groups]
+// with a stride, padding and groups of its own; the bias [out] belongs to the last. x [n, h, w, in] -> y [n, oh, ow, out] with
+// oh and ow of the dense convolution's, gradients to x and every parameter. Saved for backward are x, the filters and the images
 // between; where the clock chose the composed weight (layers/execution.h), x, the filters and that weight.
 //
 // With `batch_norm` a BatchNorm stands behind every filter but the last: children norm0, norm1, ... Then the first filter has the
 // whole padding. If a later filter padded, its zeros would lack the norm's shift, and the layer would equal no dense convolution.
-// The statistics count the border. Such a layer is always a chain, because statistics of a batch are those of images. In
-// evaluation it is a dense convolution with a bias.
+// The statistics count the border. Such a layer is always a chain, because a batch's statistics are taken of the images between
+// the filters. In evaluation it is a dense convolution with a bias.
 #pragma once
 
 #include <memory>
@@ -26,7 +26,8 @@ namespace tessera {
 
 class FactoredConv2d : public Convolution, public CompressedLayer {
  public:
-  // "chain" or "composed". Throws ConfigError on context.recompute in training where there are norms.
+  // Runs as "chain" or "composed" (layers/execution.h). Throws ConfigError on context.recompute in training where there are
+  // norms.
   Var forward(const Var& x, const Context& context) override;
   std::unique_ptr<Module> scaled(const Tensor& scale, const Tensor& shift) const override;  // without norms
   Shape output_shape(const Shape& input, Trace* trace = nullptr) const override;  // MACs are those of its filters
@@ -42,7 +43,7 @@ class FactoredConv2d : public Convolution, public CompressedLayer {
   // A layer of the same form without norms and with a bias that answers what this one does in evaluation.
   std::unique_ptr<Module> without_norms() const;
 
-  // What is behind the last filter: the bias, and in inference a residual and a rectifier. Bias and residual may be undefined.
+  // What comes after the last filter: the bias, and in inference a residual and a rectifier. Bias and residual may be undefined.
   struct Tail {
     Var bias = {}, residual = {};
     bool relu = false;

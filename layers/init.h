@@ -6,7 +6,7 @@
 
 namespace tessera {
 
-// Of the initial weights and tables of transformers: GPT-2 and BERT (Radford et al., 2019; Devlin et al., 2019,
+// The deviation of the initial weights and tables of transformers: GPT-2 and BERT (Radford et al., 2019; Devlin et al., 2019,
 // initializer_range).
 inline constexpr double kInitialDeviation = 0.02;
 

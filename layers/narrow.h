@@ -9,8 +9,8 @@
 namespace tessera {
 
 // A copy of a network of built-in layers that has only some channels, in its layers' outputs, norms and the inputs of what reads
-// them. `keep` says of each group of the network's flow which; empty is all. What is left keeps its values, trainability and
-// masks, but masks that keep everything go. On the CPU.
+// them. `keep` says which channels of each group of the network's flow stay; an empty list keeps all. What is left keeps its
+// values, trainability and masks, except masks that keep everything, which are dropped. On the CPU.
 std::unique_ptr<Module> narrowed(const Module& network, const ChannelFlow& flow, const std::vector<std::vector<bool>>& keep);
 
 }  // namespace tessera

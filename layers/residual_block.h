@@ -1,7 +1,7 @@
 // The blocks of residual networks (He et al. 2015): y = relu(bn(conv(... relu(bn(conv(x))) ...)) + shortcut(x)).
 // Children, with torchvision's names: conv1, bn1, conv2, bn2, (conv3, bn3), and for a projection downsample = sequential(conv
 // 1x1, bn).
-// The inner channels are those of the children: a pass may have taken some.
+// The inner channels are those of the children: a pass may have removed some.
 // Built as shells: children come from make_basic_block / make_bottleneck or from a checkpoint's tree.
 #pragma once
 

@@ -35,8 +35,8 @@ class SelfAttention final : public Module {
 
   std::string_view kind() const override { return "self_attention"; }
   Value config() const override;
-  // Throws ShapeError beyond the positions of a sparse one, ConfigError on a cache unless attention is causal, and beside a key
-  // mask, and InternalError on one while a graph is recorded.
+  // Throws ShapeError beyond the positions of a sparse one, ConfigError on a cache where attention is not causal or there is a
+  // key mask, InternalError on a cache while a graph is recorded.
   Var forward(const Var& x, const Context& context) override;
   // Multiply-adds are those of both products, over the pairs of positions that see each other: t (t + 1) / 2 where attention is
   // causal, t t where it is not, fewer with a window, and the pattern's where it is sparse.
@@ -45,7 +45,7 @@ class SelfAttention final : public Module {
   void reset_parameters(std::uint64_t seed) override;
 
   const SelfAttentionConfig& options() const noexcept { return config_; }
-  // Of a sparse one, null else. Made when it is first asked for; layers of the same config share it.
+  // The pattern of sparse attention, null for any other. Made when it is first asked for; layers of the same config share it.
   const AttentionPatternPtr& pattern() const;
   // Takes the seed of `other` unless it has one, and returns whether both see the same pairs. It takes nothing and returns false
   // where one of them is not sparse, where keys, heads, positions or seeds differ, and where neither has a seed.

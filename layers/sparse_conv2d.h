@@ -23,9 +23,9 @@ struct SparseConv2dConfig {
 class SparseConv2d final : public Convolution, public CompressedLayer {
  public:
   using Config = SparseConv2dConfig;
-  explicit SparseConv2d(const SparseConv2dConfig& config);  // throws ConfigError on groups and a number that cannot be
+  explicit SparseConv2d(const SparseConv2dConfig& config);  // throws ConfigError on groups and on an invalid number of elements
 
-  // The dense layer with its values, mask, bias and trainability; its weight has a mask, it has one group.
+  // The sparse layer with the dense one's values, mask, bias and trainability. The dense one has a mask and one group.
   static std::unique_ptr<SparseConv2d> of(const Conv2d& dense);
 
   std::string_view kind() const override { return "sparse_conv2d"; }

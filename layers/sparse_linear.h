@@ -24,9 +24,9 @@ struct SparseLinearConfig {
 class SparseLinear final : public Module, public CompressedLayer {
  public:
   using Config = SparseLinearConfig;
-  explicit SparseLinear(const SparseLinearConfig& config);  // throws ConfigError on a number of elements that cannot be
+  explicit SparseLinear(const SparseLinearConfig& config);  // throws ConfigError on an invalid number of elements
 
-  // The dense layer with its values, mask, bias and trainability; its weight has a mask.
+  // The sparse layer with the dense one's values, mask, bias and trainability. The dense one has a mask.
   static std::unique_ptr<SparseLinear> of(const Linear& dense);
 
   std::string_view kind() const override { return "sparse_linear"; }

@@ -27,7 +27,7 @@ std::vector<RankProblem> spatial_svd_rank_problems(const Conv2dConfig& conv, std
 class SpatialSvdConv2d final : public FactoredConv2d {
  public:
   using Config = SpatialSvdConv2dConfig;
-  explicit SpatialSvdConv2d(const SpatialSvdConv2dConfig& config);  // throws ConfigError on a rank that cannot be
+  explicit SpatialSvdConv2d(const SpatialSvdConv2dConfig& config);  // throws ConfigError on an invalid rank
 
   std::string_view kind() const override { return "spatial_svd_conv2d"; }
   Value config() const override;

@@ -22,7 +22,7 @@ struct SvdConv2dConfig {
 class SvdConv2d final : public FactoredConv2d {
  public:
   using Config = SvdConv2dConfig;
-  explicit SvdConv2d(const SvdConv2dConfig& config);  // throws ConfigError on a kernel or a rank that cannot be
+  explicit SvdConv2d(const SvdConv2dConfig& config);  // throws ConfigError on an invalid kernel or rank
 
   std::string_view kind() const override { return "svd_conv2d"; }
   Value config() const override;

@@ -26,7 +26,7 @@ struct SvdLinearConfig {
 class SvdLinear final : public Module, public CompressedLayer {
  public:
   using Config = SvdLinearConfig;
-  explicit SvdLinear(const SvdLinearConfig& config);  // throws ConfigError on a rank that cannot be
+  explicit SvdLinear(const SvdLinearConfig& config);  // throws ConfigError on an invalid rank
 
   // The layer without its values: factors are zeros, bias and trainability are the dense layer's.
   static std::unique_ptr<SvdLinear> shaped_for(const Linear& dense, std::int64_t rank);

@@ -28,7 +28,7 @@ Modes tt_conv_modes(const Conv2dConfig& conv, const Modes& out_modes, const Mode
 class TtConv2d final : public Convolution, public CompressedLayer {
  public:
   using Config = TtConv2dConfig;
-  explicit TtConv2d(const TtConv2dConfig& config);  // throws ConfigError on modes or ranks that cannot be
+  explicit TtConv2d(const TtConv2dConfig& config);  // throws ConfigError on invalid modes or ranks
 
   void set_cores(std::span<const Tensor> cores) { cores_.set(cores); }
   void take_traits(const Conv2d& dense);  // bias and trainability

@@ -13,7 +13,7 @@
 
 namespace tessera {
 
-// Of modes and the ranks between them.
+// The shapes of the cores for these modes and the ranks between them.
 std::vector<Shape> core_shapes(std::span<const std::int64_t> modes, std::span<const std::int64_t> ranks);
 
 // [r_0, n_1, r_1], [r_1, n_2, r_2], ..., [r_(d-1), n_d, r_d], multiplied in that order -> [r_0 n_1 ... n_d, r_d]. Gradients to

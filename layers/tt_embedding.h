@@ -38,7 +38,7 @@ TtRowCost tt_row_cost(const Modes& width_modes, std::span<const std::int64_t> ra
 class TtEmbedding final : public Module, public CompressedLayer {
  public:
   using Config = TtEmbeddingConfig;
-  explicit TtEmbedding(const TtEmbeddingConfig& config);  // throws ConfigError on modes or ranks that cannot be
+  explicit TtEmbedding(const TtEmbeddingConfig& config);  // throws ConfigError on invalid modes or ranks
 
   void set_cores(std::span<const Tensor> cores) { cores_.set(cores); }
   void take_traits(const Embedding& dense) { cores_.set_trainable(dense.weight().trainable()); }

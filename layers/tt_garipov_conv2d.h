@@ -27,16 +27,16 @@ Tensor garipov_tensor(const Tensor& weight, const Modes& out_modes, const Modes&
 Tensor garipov_weight(const Tensor& tensor, const Extent& kernel, const Modes& out_modes, const Modes& in_modes);
 // The weight that the cores compose, with gradients to every one.
 Var garipov_weight(std::span<const Var> cores, const Extent& kernel, const Modes& out_modes, const Modes& in_modes);
-// What a layer refuses that trains from its own cores: another number of ranks, a rank below 1, and a core of more elements than
-// the whole weight has. Larger ranks than a decomposition can have (tt_rank_problems) are legal: the paper's networks have 22 and
-// 27 behind the nine taps of a kernel.
+// What a layer that trains from its own cores refuses: another number of ranks, a rank below 1, and a core of more elements than
+// the whole weight has. Larger ranks than a decomposition can have (tt_rank_problems) are legal: the paper's networks have ranks
+// 22 and 27 after the nine taps of a kernel.
 std::vector<RankProblem> garipov_rank_problems(const Modes& modes, const Ranks& ranks);
 
 // Parameters: core1 [1, kh kw, r_1], core2 [r_1, o_1 i_1, r_2], ..., core(d+1) [r_d, o_d i_d, 1], bias [out].
 class TtGaripovConv2d final : public Convolution, public CompressedLayer {
  public:
   using Config = TtGaripovConv2dConfig;
-  explicit TtGaripovConv2d(const TtGaripovConv2dConfig& config);  // throws ConfigError on modes or ranks that cannot be
+  explicit TtGaripovConv2d(const TtGaripovConv2dConfig& config);  // throws ConfigError on invalid modes or ranks
 
   void set_cores(std::span<const Tensor> cores) { cores_.set(cores); }
   void take_traits(const Conv2d& dense);  // bias and trainability

@@ -1,9 +1,9 @@
 // A linear layer whose weight is a tensor train over pairs of modes (layers/tt_pairs.h; Novikov et al., NIPS 2015, "Tensorizing
 // neural networks"), out = o_1 ... o_d and in = i_1 ... i_d. Forward multiplies the cores of each half, a product of weights
 // alone, and applies the two halves to x one after the other, without a copy between: x [..., in] as [rows, i_left, i_right] ->
-// [rows, i_left, r, o_right] -> [rows, o_left, o_right] = y
-// [..., out], or by [rows, o_left, r, i_right] with the left half first. The third way multiplies all cores and applies their
-// product. The clock chooses (layers/execution.h). Saved for backward are x, the halves and what is between them.
+// [rows, i_left, r, o_right] -> [rows, o_left, o_right] = y [..., out], or by [rows, o_left, r, i_right] with the left half
+// first. The third way multiplies all cores and applies their product. The clock chooses (layers/execution.h). Saved for backward
+// are x, the halves and what is between them.
 #pragma once
 
 #include "core/config/fields.h"
@@ -23,7 +23,7 @@ struct TtLinearConfig {
   void fields(Fields& f);
 };
 
-// Where the cores part into the halves that take the fewest multiply-adds for a row of x, and how many these are.
+// Where to split the cores into two halves with the fewest multiply-adds for a row of x, and how many these are.
 struct TtHalves {
   std::size_t left = 1;  // cores in the first half
   std::int64_t macs = 0;
@@ -34,7 +34,7 @@ TtHalves tt_halves(const Modes& out_modes, const Modes& in_modes, std::span<cons
 class TtLinear final : public Module, public CompressedLayer {
  public:
   using Config = TtLinearConfig;
-  explicit TtLinear(const TtLinearConfig& config);  // throws ConfigError on modes or ranks that cannot be
+  explicit TtLinear(const TtLinearConfig& config);  // throws ConfigError on invalid modes or ranks
 
   void set_cores(std::span<const Tensor> cores) { cores_.set(cores); }
   void take_traits(const Linear& dense);  // bias and trainability

@@ -1,9 +1,9 @@
 // A convolution whose weight is held in Tucker-2 form on its two channel modes (Kim et al., ICLR 2016, "Compression of deep
 // convolutional neural networks for fast and low power mobile applications", section 3):
 // W[o, y, x, i] = sum_ab out_factor[o, a] core[a, y, x, b] in_factor[b, i]. Forward is 1x1 -> core -> 1x1 with nothing in
-// between; the core carries kernel, stride, padding and dilation. A mode of full rank needs no factor (the same, "Tucker-1"): a
-// square one can be multiplied into the core, and costs its time for nothing. x [n, h, w, in] -> y [n, oh, ow, out], gradients
-// to x and every parameter.
+// between; the core carries kernel, stride, padding and dilation. A mode of full rank needs no factor (the same, "Tucker-1"):
+// its factor would be square, could be multiplied into the core, and would only cost time. x [n, h, w, in] -> y [n, oh, ow,
+// out], gradients to x and every parameter.
 #pragma once
 
 #include <memory>
@@ -41,12 +41,12 @@ struct Tucker2Factors {
 Tucker2Factors tucker2_project(const Tensor& weight, Tucker2Ranks ranks, const linalg::HooiOptions& options = {});
 Tensor tucker2_compose(const Tucker2Factors& factors);
 
-// Parameters: in_factor [rank_in, 1, 1, in], core [rank_out, kh, kw, rank_in], out_factor [out, 1, 1, rank_out], bias [out], of
-// which the config leaves out what it says.
+// Parameters: in_factor [rank_in, 1, 1, in], core [rank_out, kh, kw, rank_in], out_factor [out, 1, 1, rank_out], bias [out]. The
+// config says which of the factors there are, and whether there is a bias.
 class Tucker2Conv2d final : public FactoredConv2d {
  public:
   using Config = Tucker2Conv2dConfig;
-  explicit Tucker2Conv2d(const Tucker2Conv2dConfig& config);  // throws ConfigError on ranks or factors that cannot be
+  explicit Tucker2Conv2d(const Tucker2Conv2dConfig& config);  // throws ConfigError on invalid ranks or factors
 
   // The layer whose dense_weight() approximates `dense`'s: HOOI on modes out and in, computed in double. Bias and trainability
   // are copied. Modes of full rank get no factor. Throws ConfigError on groups or ranks out of range, NumericError on NaN or Inf.

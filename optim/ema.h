@@ -39,8 +39,8 @@ class Ema final : public Hook {
   State state() const override;
   void load_state(const State& state) override;  // throws IoError on a missing, unexpected or mismatched tensor
 
-  // Exchanges the model's values and the averages, which hold the masks of now; a second call restores both. Between steps only;
-  // drops gradients.
+  // Exchanges the model's values and the averages, after putting the present masks on the averages; a second call restores both.
+  // Between steps only; drops gradients.
   void swap(Module& model);
   bool swapped() const noexcept { return swapped_; }
 

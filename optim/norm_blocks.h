@@ -19,8 +19,8 @@ class NormBlocks {
 
   void add_tensor(std::int64_t elements) { partial_.emplace_back(static_cast<std::size_t>(ceil_div(elements, kBlock))); }
 
-  // Of `count` values of the tensor-th one, a thread's share [begin, end): sums the blocks that begin in it, and calls
-  // body(begin, end) for its parts, each behind the sum that has just read it.
+  // Walks a thread's share [begin, end) of the `count` values of one tensor: sums the blocks that begin in it, and calls
+  // body(begin, end) for each part, right after the sum has read it.
   template <class T, class Body>
   void walk(std::size_t tensor, const T* values, std::int64_t count, std::int64_t begin, std::int64_t end, const Body& body) {
     const std::int64_t first = std::min(ceil_div(begin, kBlock) * kBlock, end);

@@ -34,8 +34,8 @@ class PowerSgd {
   // What it is given outlives it. Throws what check_power_sgd() throws.
   PowerSgd(const PowerSgdConfig& config, Communicator& ranks, std::span<const NamedParameter> parameters, std::uint64_t seed);
 
-  // Whether sum() sees to the gradient of this parameter: of one with two dimensions or more, [out, everything else], where less
-  // than half as much is sent.
+  // Whether sum() takes the gradient of this parameter. It does where the parameter has two dimensions or more, [out, everything
+  // else], and less than half as much is sent.
   bool takes(std::size_t parameter) const { return at_[parameter] != kNone; }
   // Gradients become their sums over the ranks, of the rank asked for; the same bytes on every rank. Collective. Throws
   // NumericError on a NaN or Inf.
@@ -44,9 +44,9 @@ class PowerSgd {
   // Brings what is left of every rank's gradients to rank 0, for its state(): until the next sum(). Collective.
   void gather();
   State factors() const;  // "factor/<path>": the same on every rank
-  // Those, and "error/<rank>/<path>" of every rank. Behind gather(), where there are several ranks.
+  // factors(), and "error/<rank>/<path>" of every rank. To be called after gather() where there are several ranks.
   State state() const;
-  // Of as many ranks: each goes on with its own errors. Of another number: rank 0 goes on with their sum.
+  // A state of as many ranks: each goes on with its own errors. A state of another number: rank 0 goes on with the errors' sum.
   void load_state(const State& state);
 
  private:

@@ -11,7 +11,7 @@ namespace tessera {
 // "auto" is the CPU until the tests that need a GPU have passed on one (docs/gpu-status.md).
 inline constexpr bool kAutoTakesGpu = false;
 
-// GPUs that a process sees, and for people the reasons: where there are none, and of each that this build cannot compute on.
+// GPUs that a process sees. For people also the reasons why there are none, and why this build cannot compute on one of them.
 struct Gpus {
   int count = 0;
   std::string why_none;
@@ -25,7 +25,8 @@ Gpus gpus_of_process();
 Device named_device(const std::string& name);
 Device named_device(const std::string& name, const Gpus& gpus);
 
-// The same, for who is about to compute there: throws ConfigError with the reason when the process cannot use the device.
+// The same, for a caller that is about to compute there: throws ConfigError with the reason when the process cannot use the
+// device.
 Device resolve_device(const std::string& name);
 Device resolve_device(const std::string& name, const Gpus& gpus);
 

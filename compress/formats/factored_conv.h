@@ -1,4 +1,4 @@
-// What formats share whose layer is a FactoredConv2d (layers/factored_conv2d.h).
+// What the formats whose layer is a FactoredConv2d have in common (layers/factored_conv2d.h).
 #pragma once
 
 #include <memory>

@@ -70,7 +70,7 @@ struct ProjectOptions {
   void fields(Fields& f);  // of the sweeps
 };
 
-// How a form splits channels that holds them as several modes each.
+// How a form that holds channels as several modes splits them.
 struct ModesConfig {
   std::optional<std::int64_t> count = {};  // of each side, of sizes as equal as divisors allow; without sizes the form's default
   std::vector<std::int64_t> out = {}, in = {};
@@ -87,11 +87,10 @@ class Format {
   virtual std::string_view name() const = 0;
   virtual std::span<const std::string_view> kinds() const = 0;  // of the dense layers that it is a form of
   virtual std::span<const RankName> rank_names() const = 0;  // in the order of Ranks
-  virtual std::size_t fewest_ranks() const { return rank_names().size(); }  // that a layer may have; it has the first of them
+  virtual std::size_t fewest_ranks() const { return rank_names().size(); }  // a layer has at least so many, the first ones
   virtual bool sweeps() const { return false; }  // whether project() reads the options of sweeps
   virtual bool randomises() const { return false; }  // whether it reads `randomised`
-  // Whether lower ranks take fewer MACs. A form whose layer runs the dense layer on a composed weight pays by its parameters
-  // alone.
+  // Whether lower ranks take fewer MACs. A form whose layer runs the dense layer on a composed weight saves parameters alone.
   virtual bool lowers_macs() const { return true; }
   // The form with its channels split so; null where it does not split them.
   virtual std::unique_ptr<Format> with_modes(const ModesConfig&) const { return nullptr; }
@@ -99,18 +98,18 @@ class Format {
   // The form that holds a layer of this kind. The functions below that take a layer or its weight are called on it.
   virtual const Format& for_layer(const Module&) const { return *this; }
 
-  // Why it cannot hold the weight: "has 4 groups; tucker2 needs 1". "" where it can; every function below asks for that.
+  // Why it cannot hold the weight: "has 4 groups; tucker2 needs 1". "" where it can; every function below requires that.
   virtual std::string why_not(const DenseLayer& layer) const = 0;
 
-  // The largest legal value of each rank of the layer beside the largest others, in the order of rank_names().
+  // The largest legal value of each rank of the layer where its other ranks are the largest, in the order of rank_names().
   virtual std::vector<std::int64_t> largest_ranks(const DenseLayer& layer) const = 0;
   // What is wrong with the ranks, judged together; none where a layer can have them.
   virtual std::vector<RankProblem> rank_problems(const DenseLayer& layer, const Ranks& ranks) const = 0;
   // Ranks between 1 and the largest, lowered to ones that go together.
   virtual Ranks legal_ranks(const DenseLayer&, Ranks ranks) const { return ranks; }
 
-  // Whether the last axis of the first defined factor runs over the input channels, so that a matrix that these were multiplied
-  // with can be taken back there.
+  // Whether the last axis of the first defined factor runs over the input channels, so that a matrix that was multiplied to the
+  // input channels can be undone in that factor.
   virtual bool ends_in_input_channels() const { return false; }
 
   virtual FormatCost cost(const DenseLayer& layer, const Ranks& ranks) const = 0;

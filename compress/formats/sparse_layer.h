@@ -17,7 +17,8 @@ std::vector<const Parameter*> sparse_candidates(const Module& module);
 std::string why_not_sparse(const Module& module);
 
 // The layer that keeps what the masks keep, with the candidates' values, bias and trainability. A chain becomes a Sequential of
-// its factors, sparse where they have a mask and one group, else dense, and of its norms: in PyTorch's layout the same.
+// its norms and its factors, which are sparse where they have a mask and one group, else dense. In PyTorch's layout it stays the
+// same.
 std::unique_ptr<Module> sparse_layer(const Module& module);
 
 }  // namespace tessera

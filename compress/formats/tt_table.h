@@ -1,6 +1,6 @@
 // Tensor trains of tables, an embedding's weight [vocabulary, width], over pairs of modes (layers/tt_embedding.h). The modes of
 // the vocabulary may multiply to more than it is: decompositions see rows of zeros behind the last, which no look-up reads. Their
-// bound on the error holds with these rows, so without them too. Factors: the cores. The form `tt` holds embeddings so.
+// bound on the error holds with these rows, so without them too. Factors: the cores. The form `tt` holds embeddings in this way.
 #pragma once
 
 #include <span>

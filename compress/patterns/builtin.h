@@ -11,7 +11,7 @@
 namespace tessera {
 
 std::vector<std::string_view> pattern_names();
-// Throws ConfigError where there is none of that name, or its parameters are none.
+// Throws ConfigError where there is none of that name, or its parameters are not valid.
 std::unique_ptr<const Pattern> make_pattern(const PatternConfig& config);
 
 }  // namespace tessera

@@ -1,6 +1,7 @@
-// Whole outputs: all of their weights. Each weight keeps one at least, so that no layer goes, and a tenth of the share that is
-// asked of all, so that none of a budget of several becomes so narrow that nothing passes it: scores of layers of different sizes
-// compare badly, and a global ranking may else take all of one ("layer collapse", Tanaka et al., NeurIPS 2020).
+// Whole outputs: all of their weights. Each weight keeps at least one output, so that no layer disappears, and at least a tenth
+// of the share that is to be kept of all, so that in a budget of several weights none becomes too narrow. Scores of layers of
+// different sizes compare badly, and a global ranking could otherwise take all of one layer ("layer collapse", Tanaka et al.,
+// NeurIPS 2020).
 #pragma once
 
 #include "compress/patterns/pattern.h"

@@ -21,7 +21,7 @@ struct PatternConfig {
 
   double extra_or_default() const { return extra.value_or(0.05); }
   NOfM n_m_or_default() const;  // throws ConfigError where the text is no N:M
-  // 0 where it is what is asked for. Of n_m it follows from N and M.
+  // The sparsity that the pattern itself sets: for n_m it follows from N and M. 0 for patterns that take the sparsity asked for.
   double own_sparsity() const;
 };
 

@@ -21,13 +21,13 @@ class Pattern {
   virtual std::string why_not(const Shape& weight) const = 0;
 
   // The masks (u8 of the scores' shapes, 1 = kept) of weights that share a budget: the best-scored sets of the pattern with
-  // `kept` elements, of patterns with units as many whole ones as fit. Of equal scores the first is kept. Scores are f32 on the
-  // CPU, contiguous, none below 0 but -1, which marks what is gone: it is not kept, so that masks of falling `kept` lie in each
-  // other. Throws NumericError on NaN, ConfigError where `kept` is negative or more than there is, or a weight cannot have the
-  // pattern.
+  // `kept` elements; patterns with units keep as many whole ones as fit. Of equal scores the first is kept. Scores are f32 on
+  // the CPU, contiguous, not below 0 except for -1, which marks an element that is gone. It is not kept, so that each mask of a
+  // series with falling `kept` lies within the one before. Throws NumericError on NaN, ConfigError where `kept` is negative or
+  // more than there is, or a weight cannot have the pattern.
   std::vector<Tensor> project(std::span<const Tensor> scores, std::int64_t kept) const;
 
-  // Whether weights of these shapes that share a budget are units that project() keeps in any case, and nothing else: none of
+  // Whether weights of these shapes that share a budget consist only of units that project() keeps in any case, so that none of
   // them can be pruned.
   virtual bool keeps_all(std::span<const Shape>) const { return false; }
 

@@ -1,16 +1,16 @@
-// Tiles (Guo et al., SC 2020): whole outputs go; the outputs that are left are taken together, `group` of them a tile, in their
-// order; and in each tile whole positions go, an input of a tap for all outputs of the tile. What is left of a tile is a dense
-// matrix.
+// Tiles (Guo et al., SC 2020): whole outputs go; the outputs that are left are grouped in their order, `group` of them a tile;
+// and in each tile whole positions go. A position is an input of a tap, for all outputs of the tile. What is left of a tile is a
+// dense matrix.
 #pragma once
 
 #include "compress/patterns/pattern.h"
 
 namespace tessera {
 
-// Outputs and positions of tiles go by their L2 norms over their lengths, over all weights of the budget. With s the asked
-// sparsity, outputs hold sqrt(1 - s) of the elements or just above; tiles' positions then do the rest. Where no more than `kept`
-// elements score above 0, no output goes: what is a set of tiles already stays as it is. Where some scores are gone, tiles
-// are those of the pruning before, narrower where outputs go now.
+// Outputs and positions of tiles are ranked by their L2 norms divided by their lengths, across all weights of the budget. With s
+// the asked sparsity, outputs hold sqrt(1 - s) of the elements or just above; tiles' positions then do the rest. Where no more
+// than `kept` elements score above 0, no output goes: what is a set of tiles already stays as it is. Where some scores are gone,
+// tiles are those of the pruning before, narrower where outputs go now.
 class TilePattern final : public Pattern {
  public:
   static constexpr std::string_view kName = "tile";

@@ -1,7 +1,7 @@
 // Tiles and single elements (Guo et al., SC 2020): tiles with fewer elements than asked for, by a share of all, then the elements
 // of the highest scores among what tiles leave, up to what is asked for. Where some scores are gone, tiles are full all the
-// same: what is left of the tiles of the pruning before, where all outputs of a tile hold it. What then is short of tiles is made
-// up for by single elements.
+// same: they are what is left of the tiles of the pruning before, at positions that all outputs of a tile hold. Single elements
+// make up for what the tiles then lack.
 #pragma once
 
 #include "compress/patterns/tile.h"

@@ -1,4 +1,4 @@
-// What patterns share whose elements are kept or go together.
+// What the patterns whose elements are kept or go in units have in common.
 #pragma once
 
 #include <cstdint>
@@ -10,7 +10,7 @@
 namespace tessera {
 
 // Elements of one weight that are kept or go together: some of its outputs by positions begin <= position < end. Where some of
-// them are gone, the others stand for it.
+// them are gone, the others stand for the unit.
 struct Unit {
   std::size_t weight = 0;  // its index
   std::span<const std::int64_t> outputs;
@@ -23,7 +23,7 @@ struct Unit {
 // With its score and count.
 Unit scored(Unit unit, std::span<const Tensor> scores);
 
-// 0, 1, ... up to the largest number of outputs: what units of neighbouring outputs take theirs from.
+// 0, 1, ... up to the largest number of outputs: a unit of neighbouring outputs has its `outputs` as a part of this list.
 std::vector<std::int64_t> all_outputs(std::span<const Tensor> scores);
 
 // Every output of every weight by itself, but those that are gone; `outputs` is all_outputs() and outlives them.

@@ -57,8 +57,8 @@ class Prune final : public Hook {
   std::vector<Value> rows_;
 };
 
-// Masks of the block's target, by the weights as they are, by magnitude where the score is of gradients. What the block does not
-// fit is left alone.
+// Sets masks of the block's target, by the weights as they are; by magnitude where the score needs gradients. A weight that the
+// block does not fit is left alone.
 void prune_to_target(const PruneConfig& config, Module& model);
 
 // What is wrong with the block for a stage of this length.

@@ -1,8 +1,8 @@
 // Sparse training whose mask moves (RigL; Evci et al., ICML 2020): at every `every` steps t before `end`, T, each weight drops
 // the share f = fraction / 2 (1 + cos(pi t / T)) of the elements that it keeps, those of least |w|, and keeps as many others,
-// those of largest |g|, with the gradient g of that step before masks. How many elements a weight keeps stays. New elements begin
-// at 0, as do the optimiser's and the averages', because a mask holds all of these at 0. The masks are the parameters' own:
-// resuming needs nothing else, and they outlive the stage.
+// those of largest |g|, with the gradient g of that step before masks. How many elements a weight keeps stays. New elements
+// begin at 0, and so do their entries in the optimiser's state and in averages, because a mask holds all of these at 0. The
+// masks are the parameters' own: resuming needs nothing else, and they outlive the stage.
 #pragma once
 
 #include <cstdint>
@@ -56,7 +56,7 @@ class Rigl final : public Hook {
   std::uint64_t seed_;
   std::int64_t every_, end_;  // in steps
   std::vector<PrunedWeight> weights_;
-  std::vector<Tensor> gradients_;  // of the newest step before an update; on a GPU of the newest, whose work may be a recording's
+  std::vector<Tensor> gradients_;  // of the step before an update; on a GPU of every step, because steps may be replayed
   bool due_ = false;  // an update after this step
   std::vector<Value> rows_;
 };
@@ -64,7 +64,7 @@ class Rigl final : public Hook {
 // The mask after an update that moves up to `count` elements; u8 on the CPU. Throws NumericError on NaN.
 Tensor moved_mask(const PrunedWeight& weight, const Tensor& gradient, std::int64_t count);
 
-// Random masks of the block's sparsity for weights that have none. What the block does not fit is left alone.
+// Random masks of the block's sparsity for weights that have none. A weight that the block does not fit is left alone.
 void draw_masks(const RiglConfig& config, Module& model, std::uint64_t seed);
 
 // What is wrong with the block for this network, and for a stage of this length.

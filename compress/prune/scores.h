@@ -1,4 +1,4 @@
-// What weights are kept by.
+// The scores by which weights are kept.
 #pragma once
 
 #include <cstdint>
@@ -21,10 +21,10 @@ struct ScoreSources {
   std::int64_t first = 0, batches = 8;  // taylor: of the training batches
 };
 
-// Of each weight, f32 on the CPU, contiguous, in its shape; -1 where it is masked. magnitude: |w|. random: uniform numbers of
-// (seed, path), the same at every pruning. taylor: (g w)^2, g the gradient of a batch's mean loss, summed over batches
-// (Molchanov et al., CVPR 2019, equation 8, of single weights), as a share of the largest of all weights. Throws NumericError
-// where every batch's gradients overflowed.
+// The scores of each weight: f32 on the CPU, contiguous, in its shape; -1 where it is masked. magnitude: |w|. random: uniform
+// numbers of (seed, path), the same at every pruning. taylor: (g w)^2, g the gradient of a batch's mean loss, summed over
+// batches (Molchanov et al., CVPR 2019, equation 8, of single weights), as a share of the largest of all weights. Throws
+// NumericError where every batch's gradients overflowed.
 std::vector<Tensor> scores_of(const std::string& score, std::span<const PrunedWeight> weights, const ScoreSources& sources);
 
 }  // namespace tessera

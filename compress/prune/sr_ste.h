@@ -3,7 +3,7 @@
 // gradient at W~ is taken for that of all of W, and weights that the mask hides are pulled to 0, in the form of the optimiser's
 // weight decay:
 //   g = dL/dW~ + lambda (1 - mask) W;
-// where that is decoupled (AdamW), before the update and outside of the moments:
+// where weight decay is decoupled (AdamW), before the update and outside of the moments:
 //   W -= lr lambda (1 - mask) W.
 // At `freeze` the mask becomes the parameter's own, and stays. Until then it follows from the weights: resuming needs nothing
 // else.
@@ -38,7 +38,7 @@ class SrSte final : public Hook {
   std::int64_t interval() const override { return freeze_; }
   void between_steps(Module& model, std::int64_t steps_done) override;
   void on_stage_end(Module& model) override;
-  void swap_evaluation_weights(Module& model) override;  // of whatever weights are there, such as averages: their own W~
+  void swap_evaluation_weights(Module& model) override;  // W~ of whatever weights are there, such as averages
   std::vector<Value> take_rows() override;  // {prune: {step, asked, sparsity}} where the masks freeze
   std::string summary() const override;
 
@@ -62,8 +62,8 @@ class SrSte final : public Hook {
   std::vector<Value> rows_;
 };
 
-// What a checkpoint's weights are where this hook's state is saved beside them: those of its state become W~. Throws IoError on a
-// weight that is not there.
+// Brings a checkpoint's weights to what is evaluated, where this hook's state is saved beside them: those that the state names
+// become W~. Throws IoError on a weight that is not there.
 void hide_as_evaluated(const State& hook, std::map<std::string, Tensor>& weights);
 
 // Kernels. All contiguous, of one shape and dtype, f32 or f64, elements a multiple of M.

@@ -20,18 +20,18 @@ struct PrunedWeight {
   std::string layer;  // "layer1.0.conv2"
   Parameter* parameter = nullptr;
   double target = 0;  // sparsity at the end, by the rules of scope `layer`
-  // pattern: channel; what makes an output zero behind the layer, too: its bias, and scale and shift of a batch norm right behind
-  // it. Masked where all of the output's weights are.
+  // pattern: channel. Parameters that have to be zero, too, for an output to be zero behind the layer: its bias, and scale and
+  // shift of a batch norm right behind it. Masked where all of the output's weights are.
   std::vector<Parameter*> followers = {};
-  // coupled: the group of its outputs (layers/channel_flow.h), which others of the group are pruned with. Of outputs that stay in
-  // any case none.
+  // coupled: the group of its outputs (layers/channel_flow.h), which are pruned together with those of the group's other
+  // weights. None where the outputs stay in any case.
   std::optional<std::size_t> group = {};
 
   std::int64_t numel() const { return parameter->value().numel(); }
   std::int64_t kept() const;  // by its mask; all without one
 };
 
-// The masks that go with those of the weights to their followers.
+// Gives the weights' followers the masks that follow from those of the weights.
 void mask_followers(std::span<const PrunedWeight> weights);
 
 // In the network's order. What is wrong with the block for this network is appended: patterns of `layers` that match nothing, no
@@ -62,7 +62,7 @@ struct Budget {
   std::int64_t kept = 0;
 };
 
-// Weights that are pruned of the same outputs, in the order of the first of each; a weight of no group is by itself.
+// Sets of weights that lose the same outputs, in the order of the first weight of each; a weight of no group is by itself.
 std::vector<std::vector<std::size_t>> coupled_weights(std::span<const PrunedWeight> weights);
 
 // scope `layer`: each weight by itself, at its own sparsity, one for each weight.
@@ -71,7 +71,7 @@ std::vector<Budget> layer_budgets(std::span<const PrunedWeight> weights, std::sp
 // At one sparsity. scope `layer`: each weight by itself; `global`: all together; `erk`: each by itself, with the density
 // min(1, eps (sum of its sizes) / (product of its sizes)), eps such that the kept total is met (Evci et al., ICML 2020).
 std::vector<Budget> budgets(const std::string& scope, std::span<const PrunedWeight> weights, double sparsity);
-// The same for sets of weights, whose indices the members are then: a set may keep what its weights may.
+// The same for sets of weights; members are then indices of sets. A set may keep as many elements as its weights together.
 std::vector<Budget> coupled_budgets(std::span<const Budget> budgets, std::span<const std::vector<std::size_t>> sets);
 
 }  // namespace tessera

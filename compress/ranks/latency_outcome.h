@@ -1,4 +1,4 @@
-// What ranks chosen by the network's time came to.
+// The outcome of choosing ranks by the network's time.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,5 @@
-// Time of a compressed layer by its ranks: some points of the grid of ranks are timed, and the others lie between them.
+// Time of a compressed layer by its ranks: some points of the grid of ranks are timed, and the times of the others are
+// interpolated.
 #pragma once
 
 #include <cstdint>
@@ -40,7 +41,8 @@ class LatencyTable {
   struct Point {
     Ranks ranks;
     double macs = 0;  // over those of the dense layer
-    // What takes the dense layer's MACs cannot pay, and is not timed; its neighbours still need a time to lie between.
+    // A point with the dense layer's MACs or more cannot pay, and is not timed. To interpolate beside it, its time is taken from
+    // its MACs.
     bool timed = true;
   };
   static std::vector<Levels> levels_of(const TimedLayer& timed, std::int64_t multiple_of);

@@ -11,7 +11,7 @@
 
 namespace tessera {
 
-// One of several that are timed in turn.
+// One of several pieces of work that are timed in turn.
 struct Contender {
   std::function<void()> run;
   std::function<void()> prepare = {};  // before each run, not timed; may be empty
@@ -40,7 +40,7 @@ struct Disturbance {
 void warn_of(const Disturbance& disturbance, const std::string& what);
 
 struct Timings {
-  std::vector<std::vector<double>> ms;  // milliseconds of a run, of each round of one batch after another, by contender
+  std::vector<std::vector<double>> ms;  // by contender: milliseconds of a run in each round, batch after batch
   Disturbance disturbance = {};
   bool replayed = false;  // on a GPU: runs were recorded as graphs, and replaying those was timed
 };
@@ -65,7 +65,8 @@ inline constexpr double kBetweenSeconds = 25e-3;
 inline constexpr double kReadingSeconds = 1e-3;  // events tell 0.5 us apart, and a graph's launch takes some 5 us
 inline constexpr std::int64_t kMostRuns = 1000;
 
-// How many runs make a reading: `seconds_of(n)` is told n runs, from 1 on, until they take kReadingSeconds or are kMostRuns.
+// How many runs make a reading. Calls `seconds_of(n)`, which gives the time of n runs, with rising n from 1 on, until that is
+// kReadingSeconds or n is kMostRuns.
 std::int64_t runs_per_reading(const std::function<double(std::int64_t)>& seconds_of);
 
 }  // namespace tessera

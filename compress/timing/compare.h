@@ -27,11 +27,11 @@ struct Replaced {
 struct Sampling {
   std::int64_t rounds = 4;  // of a batch
   std::int64_t batches = 16;
-  // Of the batches, the last ones. Those in front of them decide: what made a layer look fast in the rounds that it was chosen by
-  // is not told. 0: all decide, and all are told.
+  // How many of the batches, the last ones, are reported. Those before them decide: a layer that looked fast by chance in the
+  // rounds that chose it is then not reported with that speed. 0: all batches decide, and all are reported.
   std::int64_t told = 6;
 
-  // As many rounds at least, and all are told. Below 24 they are one batch.
+  // At least as many rounds, all of them reported. Up to 20 rounds are one batch.
   static Sampling told_in(std::int64_t rounds);
   std::int64_t all_rounds() const { return rounds * batches; }
   std::int64_t deciding() const { return batches - told; }
@@ -51,15 +51,15 @@ struct DenseTimes {
   Disturbance disturbance = {};
 };
 
-// Faster means: of the batches that decide, the lower end of the 95 % confidence interval of the median over batches of their
-// median ratio is above kFasterRatio. The times and the ratio are of the batches that are told, its interval over these. Of one
-// batch all of this is over its rounds.
+// `faster` means: over the batches that decide, the lower end of the 95 % confidence interval of the median of their median
+// ratios is above kFasterRatio. The times, the ratio and its interval are over the batches that are reported. With one batch all
+// of this is over its rounds.
 Speed speed_of(const PairedTimes& times);
 
 // Whether the interval of the batches that decide holds kFasterRatio: more batches may tell on which side of it the ratio lies.
 // False where all batches are told.
 bool is_undecided(const PairedTimes& times);
-// Both of the same sampling: the batches that decide of both, then those that are told of both.
+// Joins two timings of the same sampling: the batches that decide of both, then the batches that are reported of both.
 PairedTimes joined(const PairedTimes& first, const PairedTimes& second);
 
 struct TimingOptions {
@@ -81,15 +81,16 @@ struct TimingOptions {
 };
 
 // Whether layers of this network are to be timed from memory: in decode on the CPU, where its weights, in the dtype that it
-// computes in, are more than the last cache holds. A token then reads every layer's weights from memory. A clock that repeats one
-// layer finds them in a cache, where a dense layer loses less time than it does in the network.
+// computes in, are more than the last cache holds. A token then reads every layer's weights from memory. A timing that repeats
+// one layer finds them in a cache, where a dense layer loses less time than it does in the network.
 bool layers_from_memory(Module& network, const TimingOptions& options);
 
 // A layer alone, on a batch of its own input's shape; in decode that of whole sequences, as for TimedWork. `input_gradient`: in
 // training, as WorkOptions say.
 PairedTimes time_layer(Module& dense, Module& compressed, const Shape& input, bool input_gradient, const TimingOptions& options);
 
-// A whole network, with the dense layers in their places and with those that it has. Leaves tree and `replaced` as they were.
+// A whole network: once with the dense layers in their places, once with the layers that it has. Leaves tree and `replaced` as
+// they were.
 PairedTimes time_network(std::unique_ptr<Module>& root, std::span<Replaced> replaced, const Shape& input,
                          const TimingOptions& options);
 

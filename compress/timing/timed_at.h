@@ -1,5 +1,5 @@
-// How the place of a timing is told. Keys of recorded timings end in it, so that what one device, batch or phase decided is never
-// taken for another's.
+// How the device, batch and phase of a timing are written. Keys of recorded timings end in it, so that what one device, batch or
+// phase decided is never taken for another's.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@
 
 namespace tessera {
 
-// inference: a forward that records nothing; of a network that writes text its prefill. training: a forward in training mode and
-// the backward sweep, gradients of the input included. decode: a forward of one new position of each sequence, with keys and values
-// of the positions in front of it in a cache.
+// inference: a forward that records nothing; for a network that writes text, its prefill. training: a forward in training mode
+// and the backward sweep, gradients of the input included. decode: a forward of one new position of each sequence, with keys and
+// values of the positions in front of it in a cache.
 enum class Phase { inference, training, decode };
 std::string_view name_of(Phase phase);
 std::vector<std::string_view> phase_names();  // of all

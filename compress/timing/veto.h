@@ -22,14 +22,14 @@ namespace tessera {
 
 // How the keys of these decisions begin.
 inline constexpr std::string_view kKeepDecision = "keep.";
-// Those of timings that ranks are chosen by.
+// How keys of timings that ranks are chosen by begin.
 inline constexpr std::string_view kLatencyDecision = "latency.";
-// And those of timings that are told, and decide nothing.
+// How keys of timings that are only reported, and decide nothing, begin.
 inline constexpr std::string_view kSpeedDecision = "speed.";
 
 // `keep_for`: where a compressed layer has to be faster.
 struct KeepForConfig {
-  bool decodes = true;  // whether the block may compress networks that write text: no key
+  bool decodes = true;  // whether the block may compress networks that write text; not a key of the file
   std::optional<std::int64_t> batch = {};  // 1 in decode, the largest batch of the report otherwise, when it is not set
   std::string phase = "inference";
   std::optional<std::int64_t> length = {};  // of the sequences in decode; the data's when it is not set
@@ -38,7 +38,7 @@ struct KeepForConfig {
 
 // A timing that ranks are chosen by: of a compressed layer beside the dense one.
 struct RankTiming {
-  std::string what;  // is timed, as before_timing() is told
+  std::string what;  // what is timed, as before_timing() is told
   Module* dense;
   std::function<std::unique_ptr<Module>()> compressed;  // makes it
   Shape input;  // the layer's own; as ShareTimings are told it, with the batch and length that are timed
@@ -46,13 +46,13 @@ struct RankTiming {
   std::string key = {};  // of its decision, as ShareTimings are told it
 };
 
-// What those who share timings out have of this process.
+// What ShareTimings gets of this process to share timings out.
 struct RankClock {
   std::function<std::string(const RankTiming&)> time;  // takes a timing here: the text of its decision, of to_text(Speed)
   std::function<void(const DecisionMap&)> record;  // such texts by key, as decisions of this process; also of some timings
 };
 
-// Who takes such timings with other processes; may leave some out. `options` are those of every timing.
+// Takes such timings together with other processes; may leave some out. `options` are those of every timing.
 using ShareTimings =
     std::function<void(std::span<const RankTiming> timings, const TimingOptions& options, const RankClock& clock)>;
 
@@ -104,18 +104,20 @@ class Veto {
   // speed-up goes back: into the tree and out of `replaced`.
   NetworkVerdict settle(std::unique_ptr<Module>& root, std::vector<Replaced>& replaced, const Shape& input) const;
 
-  // For who chooses ranks: a compressed layer beside the dense one, in fewer rounds than judge() takes, and the network with
-  // dense layers in their places. As decisions, but what kernels choose for these shapes is not recorded. `what` is told before
-  // each timing. Throw ConfigError where the answer is not known and may not be measured.
+  // For choosing ranks: a compressed layer beside the dense one, in fewer rounds than judge() takes, and the network with dense
+  // layers in their places. The answers are recorded as decisions; what kernels choose for these shapes is not recorded. `what`
+  // is told before each timing. Throw ConfigError where the answer is not known and may not be measured.
   Speed rank_speed(Module& dense, Module& compressed, const Shape& input, bool first, const std::string& what) const;
   Speed rank_speed(std::unique_ptr<Module>& root, std::span<Replaced> replaced, const Shape& input) const;
-  // What rank_speed() will be asked for layers: share_timings() is given what is not known and may be measured, each key once.
+  // Announces the layers that rank_speed() will be asked for: share_timings() is given the timings that are not known and may be
+  // measured, each key once.
   void share_rank_timings(std::vector<RankTiming> timings) const;
   bool shares_rank_timings() const { return bool(options_.share_timings); }  // without it that does nothing
 
   // The speed that settle() left the network with, in other phases: of a transformer, where a layer is left; decode only where
-  // the network decodes (layers/decoding.h). As decisions, which decide nothing: in few rounds, and what kernels choose for these
-  // shapes is not recorded. Those that are not known and may not be measured, or for which memory is short, are left out.
+  // the network decodes (layers/decoding.h). Recorded like decisions, but they decide nothing. They take few rounds, and what
+  // kernels choose for these shapes is not recorded. Speeds that are not known and may not be measured, or for which memory is
+  // short, are left out.
   std::vector<PhaseSpeed> other_speeds(std::unique_ptr<Module>& root, std::span<Replaced> replaced, const Shape& input) const;
 
   Phase phase() const { return options_.timing.phase; }

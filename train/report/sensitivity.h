@@ -48,7 +48,7 @@ struct SensitivityReport {
 
 // Each weight of two dimensions or more is pruned by magnitude on its own, with what follows it (PrunedWeight::followers), and
 // the network is evaluated on `val` without training. What is pruned already stays pruned. Throws as open_saved_run() does,
-// ConfigError on options that cannot be.
+// ConfigError on invalid options.
 SensitivityReport sensitivity_of(Vfs& vfs, const RunFolder& run, const SensitivityOptions& options);
 
 std::string to_text(const SensitivityReport& report);

@@ -42,7 +42,7 @@ struct TableRow {
   std::int64_t macs = 0;  // per sample
   std::int64_t file_bytes = 0;  // of the model's weights on disk
   std::vector<TableLatency> latency;
-  std::string processor = {};  // where it was timed, and of a GPU how; empty = the table's, threads too
+  std::string processor = {};  // where it was timed, for a GPU also how; empty = the table's, and threads too
   std::int64_t threads = 0;  // 0 on a GPU
   std::optional<CostRange> range = {};  // over all runs; empty where their networks cost the same
 

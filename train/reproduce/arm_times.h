@@ -9,9 +9,9 @@
 namespace tessera {
 
 // Times one network of each arm, that of the first seed with a result, at each batch of the table, and appends the times to the
-// results. Those that are compared are timed in turn, on inputs of their shape: in decode on sequences of their length. Does
-// nothing where these networks have their times. `say` is told what is timed. Throws IoError when a run of one is no longer
-// there, Stopped between two batches.
+// results. Networks that are compared are timed in turn, on inputs of their shape; in decode, on sequences of their length. Does
+// nothing where these networks have their times already. `say` is told what is timed. Throws IoError when the run of one of the
+// networks is no longer there, Stopped between two batches.
 void time_arms(Vfs& vfs, TablePlan& plan, const StopRequest& stop, const std::function<void(const std::string&)>& say);
 
 }  // namespace tessera

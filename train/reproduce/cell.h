@@ -14,7 +14,7 @@ struct Cell {
   std::string arm;
   std::int64_t seed = 0;
   std::optional<double> tuned;  // value of TuneConfig::key
-  Experiment experiment;  // as its run here has it; its name is the cell's: "admm-lr0.05-seed1"
+  Experiment experiment;  // as its run on this machine has it; named like the cell: "admm-lr0.05-seed1"
   std::string text;  // the same before device, threads and batches were settled: config.yaml of its run
   std::string key;  // hash of settings_for_figures() without the seed
 

@@ -11,19 +11,19 @@
 
 namespace tessera {
 
-// Appends, at keys of the table file, arms that name one of another input in `against`. Arms whose experiment could not be read
-// are passed over.
+// Appends a problem, at its key of the table file, for each arm that names an arm of another input shape in `against`. Arms
+// whose experiment could not be read are passed over.
 void find_incomparable(const TableFile& table, std::span<const ArmChoice> arms, std::vector<ConfigProblem>& problems);
 
 // Networks of one input shape that are timed in turn: speed-ups are over the first.
 struct TimedGroup {
-  std::vector<std::size_t> rows;  // places of their arms, in the rows' order behind the first
-  std::string key;  // hash of the networks that the rows' first seeds have: what ArmTimes are of
+  std::vector<std::size_t> rows;  // indices of rows: first the one that speed-ups are over, then the others in order
+  std::string key;  // hash of the networks of the rows' first seeds: ArmTimes::networks
 };
 
-// Of the rows that have a network: each with the one that it is compared with, where that has a network and reads the same input,
-// else first in a group of its own, with the others that are compared with it. One that is compared with an arm while others are
-// compared with it stands in two groups.
+// Groups of the rows that have a network. A row is in the group of the row that it is compared with, where that one has a
+// network and reads the same input. Otherwise it is the first of a group of its own, with the rows that are compared with it. A
+// row that is compared with an arm while others are compared with it is in two groups.
 std::vector<TimedGroup> timed_groups(std::span<const ArmRow> rows);
 
 }  // namespace tessera

@@ -1,5 +1,5 @@
-// The results of a table, one JSON object a line: a cell where it has a key, else networks on the clock. Lines are only added, by
-// several commands in turn, and of two for the same the later one counts.
+// The results of a table, one JSON object a line: a cell where it has a key, else networks on the clock. Lines are only added,
+// by several commands in turn, and of two lines for the same thing the later one counts.
 #pragma once
 
 #include <cstdint>
@@ -30,7 +30,7 @@ struct ArmTimes {
   std::string networks;  // TimedGroup::key
   std::int64_t batch = 0;
   std::string phase{name_of(Phase::inference)};
-  std::vector<ArmTime> arms;  // the one that speed-ups are over first
+  std::vector<ArmTime> arms;  // the first is the one that speed-ups are over
   std::string commit;
   std::string processor;
   std::int64_t threads = 0;
@@ -44,7 +44,7 @@ class ResultsFile {
   ResultsFile(Vfs& vfs, std::string path);
 
   const CellResult* find(const std::string& key, std::int64_t seed) const;
-  // Of these networks, over the one of `first`.
+  // The times of these networks, with speed-ups over the network of the arm `first`.
   const ArmTimes* find_times(const std::string& networks, const std::string& first, const TimedBatch& timed) const;
   std::span<const CellResult> cells() const { return cells_; }
 

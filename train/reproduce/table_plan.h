@@ -1,4 +1,4 @@
-// What a table file and the results that there are leave to do.
+// What is left to do for a table file, by the results that there are.
 #pragma once
 
 #include <optional>
@@ -22,11 +22,12 @@ class TablePlan {
   TablePlan(const TablePlan&) = delete;
   TablePlan& operator=(const TablePlan&) = delete;
 
-  // By the results there are.
+  // Chooses each arm's tuned value where there are the results for it.
   void choose_all();
-  // Cells that have no result, in the order in which they run: those that a choice waits for stand before those that it gives.
+  // Cells that have no result, in the order in which they run: cells that a choice waits for stand before the cells that follow
+  // from it.
   std::vector<Cell> pending() const;
-  // Those that a choice will give, with the first value in its place.
+  // Cells that follow from a choice not yet made, with the first value in place of the chosen one.
   std::vector<Cell> undecided() const;
   // Tries the experiment of each arm's first cell. Throws ConfigError with all that is wrong with any of them.
   void check(std::span<const Cell> cells) const;

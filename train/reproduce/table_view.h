@@ -67,8 +67,8 @@ struct TableView {
   const Metric* metric = &usual_metric();  // that the cells are judged by
   std::vector<ArmRow> rows{};  // arms with a result, in the file's order
   std::vector<QuestionAnswer> answers{};
-  std::size_t cells = 0;  // with a result, of
-  std::size_t wanted = 0;  // that the table shows
+  std::size_t cells = 0;  // cells with a result
+  std::size_t wanted = 0;  // cells that the table will have in the end
   std::string timed_on{};  // empty before the networks were timed
   std::vector<std::string> commits{};  // of the programs that these results come from, each once
 

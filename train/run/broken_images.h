@@ -15,15 +15,16 @@ namespace tessera {
 // Whether a resolved config says data.on_bad_image: skip.
 bool skips_bad_images(const Value& config);
 
-// Of runs of this folder: what its broken_images.json holds.
+// What broken_images.json of this run folder holds.
 std::vector<BrokenImage> recorded_broken_images(Vfs& vfs, const RunFolder& folder);
 
 // After `error` ended the run: adds the images that it could not decode to broken_images.json and gives the message to end with.
 // Where the error is one of these images it ends with the command that goes on without it, unless SessionOptions::advise says no.
 std::string explain_io_error(RunContext& run, const IoError& error);
 
-// "; photos/train/cat/3.jpg, which ended this run, is gone: tessera resume RUN data.on_bad_image=skip goes on without it", of the
-// recorded images that are not what the run began with, and "" without one: for a run whose data is not as it was.
+// For the message of a run whose data is not as it was: names the recorded images that are not what the run began with. "" where
+// there is none. "; photos/train/cat/3.jpg, which ended this run, is gone: tessera resume RUN data.on_bad_image=skip goes on
+// without it".
 std::string changed_images(Vfs& vfs, const RunFolder& folder, const ExperimentConfig& config);
 
 // Where the resolved config `after` skips bad images: adds to its data.left_out each image that ended the run and is not whole

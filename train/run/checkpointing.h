@@ -5,8 +5,8 @@
 
 namespace tessera {
 
-// Every checkpoint.every, after an epoch with the stage's best metric on val (checkpoint.best), when a stop is asked for, and at the
-// stage's end, whose record and report it writes.
+// Every checkpoint.every, after an epoch with the stage's best metric on val (checkpoint.best), when a stop is asked for, and at
+// the stage's end, whose record and report it writes.
 class Checkpointing final : public RunObserver {
  public:
   using RunObserver::RunObserver;

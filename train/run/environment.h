@@ -20,7 +20,7 @@ void set_compute_threads(std::int64_t asked);
 // The content of env.json, of a run that so many processes compute together.
 Value describe_environment(const ExperimentConfig& config, int ranks = 1);
 
-// What computes, of such a content: the GPU's name, or the processor's.
+// The name of the GPU or processor that computes, from such a content.
 std::string computing_device(const Value& environment);
 
 // What the time of a kernel depends on beside its shape: processor or GPU, libraries, build.

@@ -29,9 +29,9 @@ struct Evaluation {
 Evaluation evaluate(Module& model, Loader& loader, const Task& task, DType compute, TaskScore* score = nullptr);
 
 // The same by all ranks, which call it alike: each takes some of the batches, and all come to the bytes of one process. Rank 0
-// takes the last batch, which may be smaller, and a whole one where any other rank has one: others ask rank 0 for the choices of
-// a clock, so that it has to meet every question of theirs. `own_done` is called when the rank's own batches are done, before the
-// ranks tell each other.
+// takes the last batch, which may be smaller, and also a whole one where any other rank has one. The others ask rank 0 for the
+// choices of a clock, so rank 0 must compute every batch size that they compute. `own_done` is called when the rank's own
+// batches are done, before the ranks tell each other.
 Evaluation evaluate_together(Communicator& ranks, Module& model, Loader& loader, const Task& task, DType compute,
                              const std::function<void()>& own_done);
 

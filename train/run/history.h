@@ -15,7 +15,7 @@ namespace tessera {
 
 struct StageRecord {
   std::string name;
-  bool done = false;  // what stands below "done" is known from then on
+  bool done = false;  // from then on the members below are known
   std::int64_t steps = 0;
   std::int64_t end_step = 0;  // of the run
   std::optional<double> loss{};  // mean over the last logged interval; empty for a stage that does not train, as are the next

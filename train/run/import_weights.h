@@ -23,16 +23,16 @@ struct InitialModel {
 // - a safetensors file of ours, metadata tessera.layout OHWI: our names, convolutions [out, kh, kw, in], masks;
 // - any other safetensors file, tessera.layout OIHW or absent: a PyTorch state dict (train/torch/torch_layout.h). Only the
 //   metadata decides, never a shape. `num_batches_tracked` of a batch norm is ignored.
-// A file inside a checkpoint must be what the checkpoint's manifest says, one with a checksum (core/io/safetensors.h) what that
-// says. Every tensor of the network must be there and no other; f16 and bf16 become f32 exactly, f64 rounded to nearest; other
+// A file inside a checkpoint must match the checkpoint's manifest, and a file with a checksum (core/io/safetensors.h) must match
+// that. Every tensor of the network must be there and no other; f16 and bf16 become f32 exactly, f64 rounded to nearest; other
 // dtypes do not fit. NaN and Inf, after this conversion, are refused unless config.allow_nonfinite. With `head: reset` the last
 // layer that has parameters, a linear layer or a convolution, keeps its drawn values, whatever the file says of it. Throws
 // ConfigError with one line per missing, unexpected, mismatched and non-finite tensor; IoError on files that cannot be read; and
 // what build_model throws.
 // The structure of a model `saved` is that of the run's checkpoint, or of a file that holds one (train/run/network_file.h).
-// Sparse attention of any other model without a seed of its own sees the pairs that the layer of its path sees in such a
-// structure, where that one has the same keys, heads and positions; else, and without a structure, its pairs are drawn from
-// `seed`.
+// In any other model, sparse attention without a seed of its own takes the pairs of the layer at the same path in such a
+// structure, where that layer has the same keys, heads and positions. Otherwise, and without a structure, its pairs are drawn
+// from `seed`.
 InitialModel initial_model(Vfs& vfs, const ModelConfig& config, const Shape& input, std::uint64_t seed);
 
 // The same for those who train nothing with it: throws ConfigError, too, where sparse attention sees other pairs than those that

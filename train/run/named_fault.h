@@ -1,4 +1,4 @@
-// Faults of what a file or run says of itself.
+// Errors in what a file or a run says of itself.
 #pragma once
 
 #include <string>
@@ -7,8 +7,9 @@
 
 namespace tessera {
 
-// What `read` gives. Where it refuses what was saved at `place`, its message begins with that, unless it says so already; refused
-// shapes are a ConfigError, too: what was saved there does not fit together.
+// Returns what `read` returns. Where `read` refuses what was saved at `place`, this throws a ConfigError whose message begins
+// with `place`, unless it names `place` already. A ShapeError becomes a ConfigError, too: what was saved there does not fit
+// together.
 template <class Read>
 auto naming_the_place(const std::string& place, const Read& read) {
   const auto named = [&place](const Error& error) {

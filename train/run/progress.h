@@ -20,7 +20,7 @@ class Progress {
              std::string_view unit);  // as Task::throughput_unit()
   void step(std::int64_t step, double loss);  // steps done so far in the stage; loss is the last one known
   void line(const std::string& text);  // a full line of its own
-  void record(const std::string& text);  // the same in the file alone: of what is told elsewhere
+  void record(const std::string& text);  // the same, to the file alone: for what is shown elsewhere
 
   double seconds() const;  // since begin()
   double seconds_left(std::int64_t step) const;

@@ -8,9 +8,9 @@
 
 namespace tessera {
 
-// Until rank 0 says how the run ended. The config, the network and where to go on from are rank 0's; the data is read here, and
-// must be the same. `stop` stops all ranks at their next step. `log` is opened where rank 0 says. Throws what training throws,
-// and Error where the ranks differ.
+// Follows rank 0 until it says how the run ended. The config, the network and where to go on from are rank 0's; the data is read
+// here, and must be the same. `stop` stops all ranks at their next step. `log` is opened where rank 0 says. Throws what training
+// throws, and Error where the ranks differ.
 RunOutcome follow_rank_0(Communicator& ranks, const StopRequest& stop, RankLog& log);
 
 }  // namespace tessera

@@ -31,8 +31,8 @@ class RankLeader {
   // Before anything is written. The other ranks take over the config, open their logs in the folder, and all compare programs,
   // machines and data: throws Error.
   void begin(const RunState& state, const Value& resolved, const RunFolder& folder);
-  // Where its first step of this process is to be taken: after its passes, which have run here alone. The others load it as they
-  // would a checkpoint. Throws Error where the networks then differ.
+  // Before the stage's first step in this process, and after the stage's passes, which have run here alone. The others load the
+  // state as they would a checkpoint. Throws Error where the networks then differ.
   void begin_stage(const RunState& state, const DecisionMap& decisions);
   // Before each step: whether any rank is asked to stop. Then the state is gathered for the last save. With
   // TESSERA_COMPARE_RANKS=10 in the environment of rank 0, ranks first compare before every tenth step as compare() does.
@@ -45,15 +45,15 @@ class RankLeader {
   void gather_state(StageTrainer& trainer);
   // The end of an epoch or a stage: throws Error where networks or states of training are no longer the same.
   void compare(const RunState& state);
-  // Timings that ranks are chosen by, in rounds. This rank takes its share of each. Every round is recorded when all have
-  // answered. What this rank or another meets is thrown then.
+  // Takes the timings that a factorisation's ranks are chosen by, in rounds. This process takes its share of each round. A round
+  // is recorded when all processes have answered. An error that any of them meets is thrown then.
   void time_layers(std::span<const RankTiming> timings, const TimingOptions& options, const RankClock& clock);
   // Whether other ranks are on machines or GPUs of their own.
   bool shares_timings() const { return timers_.size() > 1; }
   void end(bool finished);
 
-  // Lives while all ranks do the same, a step, what hooks do before the first one or an evaluation: the others ask for the
-  // choices that it measures.
+  // Lives while all ranks do the same thing: a step, what hooks do before the first step, or an evaluation. Meanwhile the others
+  // ask for the choices that rank 0 measures.
   class Together {
    public:
     explicit Together(RankLeader& leader) : leader_(leader) { leader_.together_ = true; }

@@ -1,5 +1,5 @@
-// The log of a rank above 0, train.rank1.log beside the run's train.log: when and where it computed, how long its steps took, its
-// warnings, and what it failed of.
+// The log of a rank above 0, train.rank1.log beside the run's train.log: when and where it computed, how long its steps took,
+// its warnings, and the error that ended it.
 #pragma once
 
 #include <fstream>

@@ -16,8 +16,8 @@ namespace tessera {
 
 // What the text of a message is: `threads` nothing; `run` JSON, the resolved `config` and in `logs` the path of each rank's log;
 // `stage` a checkpoint of where the stage begins; `decisions` choices by a clock; `evaluated` nothing: rank 0 has evaluated its
-// batches, and chosen for all; `finished` and `stopped` nothing; `times` a round of timings that ranks are chosen by
-// (rank_timings.h).
+// batches, and chosen for all; `finished` and `stopped` nothing; `times` a round of timings that a factorisation's ranks are
+// chosen by (rank_timings.h).
 enum class RankMessageKind : char {
   threads = 't',
   run = 'r',
@@ -53,17 +53,17 @@ Checkpoint decode_checkpoint(std::string_view text);
 std::string encode_decisions(const DecisionMap& decisions);
 DecisionMap decode_decisions(std::string_view text);
 
-// Compute threads of each of the ranks where the config says auto: the processors of their machine by the number of ranks that
-// share them, of the machine with the fewest.
+// Compute threads of each of the ranks where the config says auto: a machine's processors divided by the number of ranks that
+// share them, of the machine where that is fewest.
 std::int64_t fair_threads(Communicator& ranks);
 
-// Of the ranks that give the same text the first, for each text.
+// For each different text the first of the ranks that give it.
 std::vector<int> first_ranks(Communicator& ranks, std::string_view text);
 
-// On every rank the same Error, which names the first rank and key whose value is not rank 0's. `mine` is a map with the same
-// keys everywhere; `what` is what they belong to: "the program or machine".
+// Throws the same Error on every rank. It names the first rank and key whose value is not rank 0's. `mine` is a map with the
+// same keys everywhere; `what` is what they belong to: "the program or machine".
 void compare_keys(Communicator& ranks, const Value& mine, std::string_view what);
-// Of parameters, masks and buffers: names, types, shapes and bytes.
+// Compares parameters, masks and buffers: names, types, shapes and bytes.
 void compare_models(Communicator& ranks, Module& model);
 // The same of the tensors of parts of a checkpoint, and what stands beside them.
 void compare_parts(Communicator& ranks, const std::map<std::string, State>& parts);

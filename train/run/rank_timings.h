@@ -12,8 +12,8 @@
 
 namespace tessera {
 
-// Collective. The lowest rank of each host, on GPUs of each GPU, in their order: two that time at once on one would disturb each
-// other.
+// Collective. The lowest rank of each host or, on GPUs, of each GPU, in ascending order: two ranks that time at once on one
+// would disturb each other.
 std::vector<int> ranks_that_time(Communicator& ranks, const ExperimentConfig& config);
 
 // A rank's share of the timings.
@@ -22,11 +22,12 @@ struct TimingShare {
   std::vector<RankTiming> timings;
 };
 
-// The layers of the timings, all timings of one together, by their multiply-adds, the largest first, dealt out among `timers`
-// again and again: a list of rounds, in each of which a rank times one layer at most.
+// Deals the layers of the timings out among `timers`, each layer with all its timings, those with the most multiply-adds first.
+// The result is a list of rounds; in each round a rank times one layer at most.
 std::vector<std::vector<TimingShare>> timing_rounds(std::span<const RankTiming> timings, std::span<const int> timers);
 
-// A round as rank 0 tells it: layers by their structure and with what is frozen, without weights, on which no time hangs.
+// A round as rank 0 tells it: layers by their structure and with what is frozen. Weights are left out, because no time depends
+// on them.
 std::string encode_round(std::span<const TimingShare> round, const TimingOptions& options);
 
 // What a rank above 0 answers to it: the times of its share, or the error that it met, as read_answer() reads it.

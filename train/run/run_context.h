@@ -51,13 +51,13 @@ struct RunContext {
   const ExperimentConfig& config() const { return state.config(); }
   const StageConfig& stage() const { return state.stage(); }
 
-  // With the files that the history determines brought to where the run stands: one killed just after a save may lack them.
+  // Opens the records, and writes again the files that follow from the history: a run killed just after a save may lack them.
   void open_records(RunHistory history);
   void write_report();
   void write_status(const std::string& word);
   void save();  // what it holds is safe later, see RunSaver
   void finish_saving();
-  void poll_saving();  // throws what a save in the background came to
+  void poll_saving();  // throws the error of a save in the background
 };
 
 }  // namespace tessera

@@ -29,8 +29,8 @@ class RunObserver {
   RunContext& run_;
 };
 
-// In the order in which they are told, which is part of what they do: a line of the log before the validation that follows it,
-// and that before the checkpoint that may be the best.
+// In the order in which they are called, which matters: a line of the log before the validation that follows it, and that before
+// the checkpoint that may be the best.
 std::vector<std::unique_ptr<RunObserver>> make_observers(RunContext& run);
 
 }  // namespace tessera

@@ -25,9 +25,9 @@
 
 namespace tessera {
 
-// What a run settles at its start and keeps: the device and the compute threads, so that a resume on another machine is told and
-// one on another number of processors has the same bytes, and the batch that decides which layers stay, which must not follow the
-// report, because a resume may change that. Throws ConfigError when the device cannot be used.
+// Settles what a run keeps from its start on. The device and the compute threads: a resume on another machine is then told, and
+// one on another number of processors has the same bytes. The batch that decides which layers stay compressed: it must not
+// follow the report block, which a resume may change. Throws ConfigError when the device cannot be used.
 void settle_for_run(ExperimentConfig& config);
 
 // Throws ConfigError where the device is not there, or cannot do what a stage asks for.
@@ -35,8 +35,8 @@ void refuse_on_device(const ExperimentConfig& config);
 
 Value sizes_of(const Shape& shape);  // a list, as manifests and messages between ranks have it
 
-// Of the veto of a stage's passes. `before` is told the pass's key and what is about to be timed, and may throw: what was timed
-// until then is recorded. `after` is called when it was timed, not where the timing throws.
+// Hooks around the timings of a stage's passes. `before` is told the pass's key and what is about to be timed, and may throw:
+// what was timed until then is recorded. `after` is called when it was timed, not where the timing throws.
 struct TimingHooks {
   std::function<void(const std::string& key, const std::string& what)> before = {};
   std::function<void()> after = {};
@@ -63,7 +63,7 @@ class RunState {
   Module& model() const noexcept { return *model_; }
   const StageResults& results() const noexcept { return results_; }
   const Teachers& teachers() const noexcept { return teachers_; }
-  // Those of the stage's blocks, beside the ones of its training.
+  // The hooks of the stage's own blocks, without those of its training.
   std::vector<MakeHook> hooks_of_stage() const;
   void forget_training();  // the loader and the trainer, whose state is not needed any more
   StageTrainer* trainer() const noexcept { return trainer_.get(); }  // null outside begin_training .. next_stage
@@ -77,8 +77,8 @@ class RunState {
   std::vector<PassReport> prepare_stage(const TimingHooks& hooks = {}, std::optional<std::int64_t> timings = {});
   void begin_training();  // from where the position says
   void step();  // one step of training, and what hooks do after it
-  // Loss and metrics on the validation split, of one sample or more, with the weights that hooks want evaluated, by all ranks
-  // (evaluate_together() has `own_done`). Throws NumericError as the trainer's check_finite() does.
+  // Loss and metrics on the validation split, which has at least one sample, with the weights that hooks want evaluated. All
+  // ranks take part (evaluate_together() has `own_done`). Throws NumericError as the trainer's check_finite() does.
   Evaluation evaluate_val(const std::function<void()>& own_done);
   void end_stage();
   void next_stage();
@@ -93,12 +93,12 @@ class RunState {
   LoaderOptions loader_options() const;
   std::unique_ptr<Loader> training_loader() const;  // of whole batches
   std::unique_ptr<Loader> loader_of_rank(int threads) const;  // of this rank's shares of them
-  // Of epochs that the stage never trains on, so that passes and hooks take no batch from its training. Read where they ask for
-  // them.
+  // Batches of epochs that the stage never trains on, so that passes and hooks take no batch from its training. They are read
+  // when they are asked for.
   TrainingBatches batches_for_passes() const;
   ReadBatches batches_for_hooks() const;
   std::int64_t epoch_of_passes() const;  // the first of these
-  void renew_statistics_of_averages();  // of the model's weights of now, by batches_for_hooks()
+  void renew_statistics_of_averages();  // for the model's present weights, with batches_for_hooks()
   Batch next_batch();
 
   Communicator& ranks_;

@@ -18,8 +18,8 @@ std::unique_ptr<Module> saved_model(const Checkpoint& checkpoint);
 // the weights.
 bool has_averages(const Checkpoint& checkpoint);
 
-// With the weights that the run itself evaluated there: the moving averages where there are any, without the elements that masks
-// which follow the weights hide.
+// With the weights that the run itself evaluated there: the moving averages where there are any, without the elements that are
+// hidden by masks which follow the weights.
 std::unique_ptr<Module> evaluation_model(const Checkpoint& checkpoint);
 
 }  // namespace tessera

@@ -1,4 +1,4 @@
-// The checkpoints of a run as their manifests describe them, for those who ask where a run was before what it held.
+// The checkpoints of a run as their manifests describe them, for callers that need to know where a run was, not what it held.
 #pragma once
 
 #include <filesystem>
@@ -33,8 +33,8 @@ std::vector<SavedPoint> saved_points(Vfs& vfs, const RunFolder& run);
 // What is wrong with a checkpoint's files; empty when they are as they were written.
 std::string damage(Vfs& vfs, const SavedPoint& point);
 
-// The newest intact one that is called `at`: a stage that ended in it, or its step. Throws ConfigError listing what there is, and
-// why a stage's best is not; IoError when all of that name are damaged; messages begin with `verb`.
+// The newest intact one that is called `at`: a stage that ended in it, or its step. Throws ConfigError listing what there is,
+// and why a stage's best checkpoint is not among it; IoError when all of that name are damaged; messages begin with `verb`.
 const SavedPoint& find_point(Vfs& vfs, const std::vector<SavedPoint>& points, const std::string& at, std::string_view verb);
 
 // A checkpoint's tensors. Throws IoError naming the file when a byte of one is not as it was written.

@@ -7,10 +7,11 @@
 
 namespace tessera {
 
-// Of the run's settings and a checkpoint's manifest: its task, its precision, its data's keys_of_export(), the clock's choices.
+// From the run's settings and a checkpoint's manifest: its task, its precision, its data's keys_of_export(), the clock's
+// choices.
 NetworkUse use_of_run(const ExperimentConfig& config, const Value& manifest);
 
-// Of a checkpoint that lies in no run: its manifest tells no task and no precision.
+// For a checkpoint outside of any run: its manifest names no task and no precision.
 NetworkUse use_of_checkpoint(const Value& manifest);
 
 // The clock's choices; none where it tells none. Throws ConfigError.

@@ -18,7 +18,8 @@ namespace tessera {
 
 // Calls a function with the gradient of a batch's mean loss in the parameters, see StageTrainer::with_gradients.
 using WithGradients = std::function<void(const Batch& batch, const std::function<void()>& body)>;
-// Calls `each` with `count` training batches from number `first` on, of none that the stage trains on, the same in every call.
+// Calls `each` with `count` training batches from number `first` on, none of them one that the stage trains on, and the same in
+// every call.
 using ReadBatches = std::function<void(std::int64_t first, std::int64_t count, const std::function<void(const Batch&)>& each)>;
 
 // What a hook may know when it is made: the model that it takes part in training, which outlives it, the stage's length,
@@ -34,7 +35,7 @@ struct HookSetting {
 
 using MakeHook = std::function<std::unique_ptr<Hook>(const HookSetting&)>;
 
-// Of the blocks that any training stage may have, in the order in which the hooks are called.
+// The hooks of the blocks that any training stage may have, in the order in which the hooks are called.
 std::vector<MakeHook> training_hooks(const TrainingConfig& config);
 
 // What the run has for the hooks of a stage.
@@ -45,7 +46,7 @@ struct HookInputs {
   ReadBatches batches = {};  // may be empty where no hook is asked to do anything between steps
 };
 
-// Of the blocks that belong to one stage.
+// The hooks of the blocks that belong to one stage.
 std::vector<MakeHook> stage_hooks(const StageConfig& stage, const HookInputs& inputs);
 
 // The name of a hook's part of a checkpoint, "hook.ema", and whether a part is a hook's.

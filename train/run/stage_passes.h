@@ -29,7 +29,7 @@ bool has_passes(const StageConfig& stage);
 // What the stage has a clock decide, by the key of its block; what an earlier stage decides is that stage's.
 std::vector<std::pair<std::string, VetoOptions>> stage_vetoes(const StageConfig& stage, const ReportConfig& report);
 
-// Whether which layers the stage leaves compressed, or their ranks, may differ where the clock does.
+// Whether the layers that the stage leaves compressed, or their ranks, depend on the clock.
 bool clock_decides(const StageConfig& stage);
 
 // In the order in which they run, before the stage trains. The veto's batch is the report's largest where the stage names none,
@@ -41,15 +41,15 @@ std::vector<StagePass> stage_passes(const StageConfig& stage, const ReportConfig
 PassReport run_stage_pass(StagePass& pass, const StageConfig& stage, std::unique_ptr<Module>& model, const Shape& input,
                           StageResults& results, const Veto* veto = nullptr, const TrainingBatches* batches = nullptr);
 
-// The phases in which a pass tells a network's speed beside the one that decides: inference at the report's largest batch, decode
-// at 1, and training, with a batch.
+// The phases, beside the one that decides, in which a pass reports a network's speed: inference at the report's largest batch,
+// decode at 1, and training, with a batch.
 std::vector<TimedBatch> other_phases(Phase decides, const ReportConfig& report, std::optional<std::int64_t> training_batch);
 
-// What is wrong with where a veto would time a network that reads `input`, by the keys of its block. The network stays as it is.
+// Why a veto could not time a network that reads `input` as its block asks, by the block's keys. The network stays as it is.
 std::vector<BlockProblem> timing_problems(const VetoOptions& veto, Module& network, const Shape& input);
 
-// What a stage that trains leaves for later passes, for those who do not train: masks of its pruning's target, by the weights as
-// they are, or of rigl's sparsity.
+// Gives the model what a training stage would leave for later passes, for callers that do not train: masks of its pruning's
+// target, by the weights as they are, or of rigl's sparsity.
 void assume_trained(const StageConfig& stage, Module& model);
 
 // Writes the batches that stage_passes() would take from the report into the stage.

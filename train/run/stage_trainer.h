@@ -30,9 +30,9 @@ class StageTrainer {
   // `model` and `task` must outlive the trainer, which computes on the model's device. `total_steps` is the stage's length, for
   // the schedule. `compute`: what activations are in. `others`: hooks beside those of the configuration, called after them.
   // `ranks`, which outlive the trainer, compute each step together: step() takes this rank's share of the batch, of as many
-  // samples as the others'. All ranks come to the same bytes: those of one process with the micro-batch of a rank where that is
-  // its whole share, but for the statistics of batch norms, which are the means of the ranks' or, with sync_batch_norm, those of
-  // all ranks' micro-batches together. With several ranks the constructor is collective.
+  // samples as the others'. All ranks come to the same bytes. Where a rank's micro-batch is its whole share, these are the bytes
+  // of one process with that micro-batch, except for the statistics of batch norms: they are the means of the ranks' statistics
+  // or, with sync_batch_norm, those of all ranks' micro-batches together. With several ranks the constructor is collective.
   StageTrainer(Module& model, const TrainingConfig& config, const Task& task, std::uint64_t seed, std::int64_t steps_per_epoch,
                std::int64_t total_steps, DType compute = DType::f32, std::span<const MakeHook> others = {},
                Communicator& ranks = one_process());
@@ -56,8 +56,9 @@ class StageTrainer {
   double last_lr() const noexcept { return step_state_.host().lr; }
 
   // Throws NumericError naming the first parameter, buffer or optimiser value with a NaN or Inf, or saying that a loss or
-  // gradient since the trainer was made held one. That is kept in sums of its own: a mask may hide a bad gradient from every
-  // weight. A gradient that the loss's scale made overflow is none of these, but where no scale helps it says so.
+  // gradient since the trainer was made held one. Losses and gradients are kept in sums of their own, because a mask may hide a
+  // bad gradient from every weight. A gradient that overflows by the loss scale alone does not count; where no scale helps, the
+  // error says so.
   void check_finite() const;
 
   // Calls `body` with the weights in place that hooks want evaluated, such as a moving average. A hook may change what those
@@ -70,10 +71,10 @@ class StageTrainer {
     for (auto hook = hooks_.rbegin(); hook != hooks_.rend(); ++hook) (*hook)->swap_evaluation_weights(model_);
   }
 
-  // Between steps. Calls `body` with the gradient of the batch's mean loss, that which the stage trains by, in the parameters: of
-  // a training step's forward, in micro-batches, without what hooks add to gradients. It drops them afterwards. Weights,
-  // optimiser, batch-norm statistics, the running sum and the loss's scale stay as they were. Gradients that overflow in f16 are
-  // computed again at lower scales; `body` is not called where none helps.
+  // Between steps. Calls `body` while the parameters hold the gradient of the batch's mean loss, the one that the stage trains
+  // by. It comes from a training step's forward, in micro-batches, without what hooks add to gradients. The gradients are
+  // dropped afterwards. Weights, optimiser, batch-norm statistics, the running sum and the loss's scale stay as they were.
+  // Gradients that overflow in f16 are computed again at lower scales; `body` is not called where none helps.
   void with_gradients(const Batch& batch, const std::function<void()>& body);
 
   void begin_stage();  // tells the hooks, before the first step; instead of load_state()

@@ -38,8 +38,8 @@ RunStatus load_status(Vfs& vfs, const std::string& path);
 bool is_local(const RunStatus& status);
 // The process that wrote it still runs on this host. A local run that says "training" while this is false was killed.
 bool is_alive(const RunStatus& status);
-// Its state as it stands: a run that was killed had no chance to say so itself and is "killed"; of one on another host, which may
-// go on or not, nothing is known: "unknown".
+// The state as of now. A run that was killed could not say so itself: "killed". Of a run on another host nothing is known, it
+// may go on or not: "unknown".
 std::string state_now(const RunStatus& status);
 
 }  // namespace tessera

@@ -1,4 +1,4 @@
-// What the ranks of a data-parallel step tell each other. Each has computed its share of the batch; behind the exchange all hold
+// What the ranks of a data-parallel step tell each other. Each has computed its share of the batch. After the exchange all hold
 // the same gradients, statistics and losses, and do the rest of the step alike.
 #pragma once
 
@@ -16,7 +16,7 @@
 
 namespace tessera {
 
-// Gradients become their sums in the order of ranks, while backward goes on; those that PowerSGD takes afterwards.
+// Gradients become their sums in the order of ranks, while backward goes on. Those that PowerSGD takes are summed afterwards.
 class GradientExchange {
  public:
   // Collective. What it is given outlives it.
@@ -24,7 +24,7 @@ class GradientExchange {
 
   // For the last sweep that adds to a step's gradients: each is sent as soon as it is complete.
   LeafDone send();
-  // Sends what no sweep has, and waits for the sums.
+  // Sends the gradients that no sweep has sent, and waits for the sums.
   void finish();
   PowerSgd* power() const noexcept { return power_.get(); }  // null without it
 

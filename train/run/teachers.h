@@ -18,7 +18,8 @@ class Teachers {
  public:
   // At the end of the stage of this index: drops those that no later stage names.
   void stage_ends(const ExperimentConfig& config, std::size_t index);
-  // Behind it: keeps a copy of its network where a later stage names it. The checkpoint of its end holds that network as its own.
+  // After that stage's end: keeps a copy of its network where a later stage names it. The checkpoint of its end holds that
+  // network as its own.
   void stage_over(const ExperimentConfig& config, std::size_t index, Module& model);
   // Of the stage's `distill` block; null where it has none. Throws ConfigError where the network is not there.
   Module* of(const StageConfig& stage) const;

@@ -14,10 +14,10 @@ std::span<const Task* const> builtin_tasks();
 // Throws ConfigError on a name that no task has.
 const Task& builtin_task(std::string_view name);
 
-// That of the data set which the block names.
+// The task of the data set that the block names.
 const Task& task_of(const DataConfig& data);
 
-// That which decides in the first task: of tables that have no row yet.
+// The deciding metric of the first task, for tables that have no row yet.
 const Metric& usual_metric();
 
 // The metric of this key that decides in some task. Throws InternalError where there is none.

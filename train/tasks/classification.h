@@ -25,8 +25,8 @@ class Classification final : public Task {
 };
 
 // What the network said of one batch: logits f32 [n, classes] and labels i64 [n] on the host, and the class predicted for each:
-// that of the greatest logit, of equal ones the first. A NaN is ahead of every number, that of the true class behind them all, so
-// that no sample is right by one.
+// that of the greatest logit, of equal ones the first. A NaN counts as greater than every number, except that one of the true
+// class counts as less than all, so that no sample is right by a NaN.
 struct ClassAnswers {
   Tensor logits;
   Tensor labels;

@@ -36,15 +36,15 @@ double in_unit(const Metric& metric, double value);  // 93.28 of 0.9328
 std::string heading_of(const Metric& metric);  // with the unit
 std::string_view difference_unit_of(const Metric& metric);  // "points", or empty
 
-// A value that knows whose it is.
+// A value with the key of its metric.
 struct Scored {
   std::string metric;  // its key
   double value = 0;
 };
 
-// Under prefix + the metric's key, whichever task's metric it is.
+// Adds the value under prefix + the metric's key, whichever task's metric it is.
 void add_scored(Fields& f, std::string_view prefix, std::optional<Scored>& scored, const FieldSpec& spec);
-// Under the metric's column, of the test split.
+// Adds the value, which is of the test split, under the metric's column.
 void add_tested(Fields& f, std::optional<Scored>& scored, const FieldSpec& spec);
 
 }  // namespace tessera

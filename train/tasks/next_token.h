@@ -14,10 +14,10 @@ class NextToken final : public TokenTask {
 
   std::string_view name() const override { return kName; }
   std::span<const Metric> metrics() const override;
-  void check_network(Module& network) const override;  // no position may see those behind it
+  void check_network(Module& network) const override;  // no position may see those after it
   std::unique_ptr<SummedScore> score() const override;
   std::unique_ptr<TaskDetails> details(const Subset& split, const DetailOptions& options) const override;
-  // Of texts: which token follows each. Of a longer text than those of the training the end is read.
+  // Of texts: which token follows each. Of a text longer than those of the training only the end is read.
   std::unique_ptr<Prediction> prediction(const Value& description, const Shape& input, const Shape& output) const override;
 };
 

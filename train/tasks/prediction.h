@@ -27,7 +27,7 @@ class Prediction {
   virtual std::int64_t answers() const = 0;
   virtual std::string name_of(std::int64_t number) const = 0;
   virtual std::string shown(const std::string& name) const = 0;  // for people, on one line
-  // Of the network's output for a batch of n samples its scores, f32 [n, answers], on the host: logits.
+  // The scores in the network's output for a batch of n samples: f32 [n, answers], on the host, logits.
   virtual Tensor scores(const Tensor& output) const = 0;
 };
 

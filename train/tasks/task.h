@@ -35,7 +35,7 @@ class TaskScore {
   virtual std::vector<double> values() const = 0;
 };
 
-// One that tells what it has summed up: the sums of batches, added in the split's order, are those of the split, to the last bit.
+// A score that gives its sums: the sums of batches, added in the split's order, are those of the split, to the last bit.
 class SummedScore : public TaskScore {
  public:
   virtual std::vector<double> sums() const = 0;
@@ -75,11 +75,12 @@ class Task {
 
   // The mean loss of a batch, a scalar; f32 scores in, differentiable.
   virtual Var loss(const Var& output, const Batch& batch, const LossConfig& config) const = 0;
-  // What that is the mean over, so that batches add up to a split: its samples, or what it asks of them.
+  // The number of terms that the loss is the mean of, so that batches add up to a split: samples, or the targets in them.
   virtual std::int64_t loss_weight(const Batch& batch) const { return batch.samples(); }
-  // Whether that differs from sample to sample. The parts of a batch, micro-batches and shares of ranks, are weighed by samples.
+  // Whether the number of terms differs from sample to sample. The parts of a batch, micro-batches and shares of ranks, are
+  // weighed by samples.
   virtual bool targets_vary() const { return false; }
-  // Both, of answers that are judged. Waits for the device.
+  // Loss and weight of one batch in an evaluation. Waits for the device.
   BatchLoss batch_loss(const Var& output, const Batch& batch) const {
     return {loss(output, batch, {}).value().item(), loss_weight(batch)};
   }
@@ -92,8 +93,8 @@ class Task {
   virtual std::unique_ptr<TaskDetails> details(const Subset& split, const DetailOptions& options) const = 0;
 
   // What a network says of samples without targets. `description`: what the data set says of itself (Dataset::description), which
-  // may stand among other keys; `input` and `output`: shapes of one sample and of the answer to it. Throws ConfigError where they
-  // do not fit, and for a task that has nothing to say of a sample alone, as it is here.
+  // may stand among other keys; `input` and `output`: shapes of one sample and of the answer to it. Throws ConfigError where
+  // they do not fit. The default throws always: it is for a task that has nothing to say of a sample alone.
   virtual std::unique_ptr<Prediction> prediction(const Value& description, const Shape& input, const Shape& output) const;
 };
 

@@ -58,7 +58,7 @@ class TokenTask : public Task {
   void check_output(const Shape& output, const Dataset& data) const override { check_token_output(output, data); }
 };
 
-// Counts are what a task counts, default constructed over nothing. They have
+// `Counts` is what a task counts; default constructed, it has counted nothing. It has
 //   static constexpr const char* kColumns              of the predictions, behind index and origin
 //   void add(const Tensor& output, const Batch& batch, const BatchLoss& loss)
 //   std::vector<double> values() const                 of the task's metrics

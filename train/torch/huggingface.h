@@ -1,8 +1,8 @@
 // The tensors of our GPT, BERT and ViT under the names that transformers gives them: GPT-2, Llama, BERT for masked tokens, ViT
 // for image classification. Only names and shapes are looked at, no module. config.json: train/torch/huggingface_config.h.
 //
-// q, k and v are one matrix here and three there but in GPT-2, whose matrices are [in, out]; gate and up of Llama's MLP are one
-// here. A head that repeats the table of tokens is stored once.
+// q, k and v are one matrix here and three in transformers, except in GPT-2, which has one; its matrices are [in, out]. Gate and
+// up of Llama's MLP are one matrix here. A head that repeats the table of tokens is stored once.
 #pragma once
 
 #include <map>

@@ -19,8 +19,8 @@ std::string_view huggingface_type(const Module& model);
 // What no shape shows, by its key in config.json: heads, epsilon, activation, how attention scales and what it sees, the base of
 // rotary positions. Throws ConfigError where the network lacks the layers of `type` that say it.
 Value huggingface_settings(std::string_view type, Module& model);
-// "n_head is 12, the network's is 8" for each setting that a config.json has otherwise. It knows the names that an activation has
-// had, and where the base of rotary positions stood; what it does not say is not compared.
+// "n_head is 12, the network's is 8" for each setting that a config.json has otherwise. Earlier names of activations and earlier
+// places of the base of rotary positions are understood. A setting that the config.json does not have is not compared.
 std::vector<std::string> differing_settings(const Value& config, const Value& settings);
 
 // The whole of config.json for inputs of this shape, [n, t] or [n, h, w, c]. Throws ConfigError naming the layer where

@@ -26,7 +26,7 @@ struct TorchTensor {
   std::string name;  // PyTorch's: "layer1.0.conv2.0.weight"
   TorchAxes axes = TorchAxes::same;
   std::int64_t channels = 1;  // flattened only
-  std::int64_t first = 0;  // theirs holds `rows` of ours along its first axis, from this one on
+  std::int64_t first = 0;  // the file's holds `rows` rows of ours along its first axis, from this one on
   std::int64_t rows = 0;  // 0: all
 };
 
@@ -45,8 +45,9 @@ struct FileLayout {
 // flatten inside a block or at the network's end.
 std::vector<TorchTensor> torch_tensors(const Module& root, const Shape& input);
 
-// Views where strides can express it. The shape decides nothing: all throw ShapeError when it does not fit the axes. What
-// from_torch() makes is the layout's rows alone, and with `three` keeps its axes of size 1: a reshape gives it those of ours.
+// Views where strides can express it. The shape decides nothing: all throw ShapeError when it does not fit the axes.
+// from_torch() gives the layout's rows alone. With `three` its result keeps the axes of size 1; a reshape brings it to our
+// shape.
 Tensor to_torch(const Tensor& ours, const TorchTensor& layout);
 Tensor from_torch(const Tensor& torch, const TorchTensor& layout);
 Shape torch_shape(const Shape& ours, const TorchTensor& layout);
