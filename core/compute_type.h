@@ -1,4 +1,4 @@
-// Half types are storage: kernels for it load elements into f32 registers, compute there and round once, on store.
+// Half types are storage: kernels for them load elements into f32 registers, compute there and round once, on store.
 #pragma once
 
 #include "core/dtype.h"

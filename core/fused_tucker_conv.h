@@ -1,4 +1,5 @@
-// What a backend offers that computes a whole Tucker-2 convolution, forward and backward, as one op (core/ops/tucker_conv.h).
+// The interface of a backend that computes a whole Tucker-2 convolution, forward and backward, as one op
+// (core/ops/tucker_conv.h).
 #pragma once
 
 #include "core/tensor.h"

@@ -46,8 +46,8 @@ void reset_peak_memory(Device device);
 // the system hands out more than there is and later kills whoever uses it.
 void set_memory_limit(Device device, std::size_t bytes);
 
-// Throws OutOfMemoryError unless `bytes` beside those in use are within the limit: asked for a library that takes its memory by
-// itself. `what` does: "svd of [4096, 4096]".
+// Throws OutOfMemoryError unless `bytes` beside those in use are within the limit: called before a library takes memory by
+// itself. `what` names the work: "svd of [4096, 4096]".
 void check_memory_limit(Device device, std::size_t bytes, std::string_view what);
 
 }  // namespace tessera

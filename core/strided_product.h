@@ -32,8 +32,8 @@ struct StridedOperands {
   void* y;
 };
 
-// Libraries read layouts off strides, of dimensions of size 1 too. These become what a dense matrix has: for a and b one that
-// lies by rows or by columns, as the other stride says; for y one that lies by rows.
+// Libraries read layouts off strides, also those of dimensions of size 1. Such strides become those of a dense matrix: for a and
+// b one that lies by rows or by columns, as the other stride says; for y one that lies by rows.
 StridedProduct regular(StridedProduct product);
 
 }  // namespace tessera

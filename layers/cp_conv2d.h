@@ -24,8 +24,7 @@ std::int64_t largest_cp_rank(std::int64_t out, Extent kernel, std::int64_t in);
 
 // The filters that approximate a weight [out, kh, kw, in], in the layer's order. The iteration begins from the filters of
 // `start`, or from a start of its own (core/linalg/cp.h). A vertical or horizontal filter of size 1 is left undefined. Computed
-// in double on the host. Throws NumericError
-// on NaN or Inf.
+// in double on the host. Throws NumericError on NaN or Inf.
 struct CpFilters {
   Tensor in_factor;   // [rank, in]
   Tensor vertical;    // [rank, kh]

@@ -15,9 +15,9 @@ using LeafDone = std::function<void(const Node& leaf)>;
 // as it is visited, so a graph can be swept once: a second backward throws InternalError naming the op.
 // Recording is off inside; an Op may turn it on and sweep a graph of its own (recompute).
 // `done` is called at most once for each of these leaves, as soon as no op is left that reads it: mostly while the sweep goes on,
-// the last layer's leaves first. A leaf that is also read where no gradient arrives is told at the end; not at all where its
-// gradient is of a sweep inside (recompute). The order is that of the graph, so that it is the same wherever the same graph was
-// recorded. Gradients have the same bytes with and without it.
+// the last layer's leaves first. For a leaf that is also read where no gradient arrives it is called at the end; for one whose
+// gradient comes from a sweep inside (recompute), not at all. The order is that of the graph, so that it is the same wherever
+// the same graph was recorded. Gradients have the same bytes with and without it.
 void backward(const Var& y, const Tensor& grad_y = {}, const LeafDone& done = {});
 
 }  // namespace tessera

@@ -40,7 +40,7 @@ class Op {
     static_cast<void>(grad_y), static_cast<void>(sum);
     return false;
   }
-  // Whether backward may write a result over grad_y; one that returns grad_y otherwise passes it on.
+  // Whether backward may write a result over grad_y. Where this is false, a backward that returns grad_y passes it on unchanged.
   virtual bool writes_over_grad() const { return false; }
   // Leaves beside the inputs that a sweep inside of backward adds to.
   virtual std::span<const std::shared_ptr<Node>> leaves_inside() const { return {}; }

@@ -8,14 +8,14 @@
 
 namespace tessera {
 
-// By a thread of its own, through Communicator::beside(); where there is none, and on a GPU, whose work is queued, by the
-// caller's. The bytes are the same.
+// A thread of its own takes the sums, through Communicator::beside(). Where there is no beside(), and on a GPU, whose work is
+// queued, the caller's thread takes them. The bytes are the same.
 class BackgroundSums {
  public:
   // Collective. `ranks` outlives it. Buckets are those of `bytes`. The first one, and the first one after each finish(),
   // has at most kFirstBucketBytes, or a single tensor.
   explicit BackgroundSums(Communicator& ranks, std::size_t bytes = kBucketBytes);
-  // Behind a sum that is not finished, because this rank fails, the thread is left to the end of the process: it may have to wait
+  // Where a sum is not finished, because this rank fails, the thread is left running until the process ends: it may be waiting
   // for ranks that will not come.
   ~BackgroundSums();
   BackgroundSums(const BackgroundSums&) = delete;
@@ -24,7 +24,7 @@ class BackgroundSums {
   // The tensor becomes its sum over the ranks before finish() returns, and is not touched by others until then. On all ranks the
   // same names in the same order. Throws what Communicator::all_reduce() throws of a tensor that it does not take.
   void add(const Tensor& tensor, std::string_view name);
-  // Waits for all sums; throws what one of them has come to.
+  // Waits for all sums; throws the error of any of them.
   void finish();
 
  private:

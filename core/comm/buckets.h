@@ -12,11 +12,11 @@
 namespace tessera {
 
 inline constexpr std::size_t kBucketBytes = std::size_t{25} << 20;
-// Of the first message of a backward, so that small networks, too, begin to send before it ends.
+// The size of the first message of a backward, so that small networks, too, begin to send before it ends.
 inline constexpr std::size_t kFirstBucketBytes = std::size_t{1} << 20;
 
-// Tensors of one type and device that are copied into one message, of up to `bytes`. A larger one is alone and goes in pieces of
-// as many. The bytes of a sum do not depend on the bucket.
+// Tensors of one type and device that are copied into one message, of up to `bytes`. A larger tensor is alone in its bucket, and
+// is sent in pieces of `bytes`. The bytes of a sum do not depend on the bucket.
 class Bucket {
  public:
   explicit Bucket(std::size_t bytes = kBucketBytes) : most_(bytes) {}

@@ -43,13 +43,13 @@ class Communicator {
   // The flags that any rank has set.
   virtual std::uint64_t any(std::uint64_t flags) = 0;
   virtual void barrier() = 0;
-  // From now on ranks hear of each other every second, whatever else they do. Of one that does not answer for kSilence
-  // (core/comm/heartbeat.h), `silent` is told, by another thread; it is to end all. Does nothing where MPI serves one thread
-  // alone.
+  // From now on ranks hear of each other every second, whatever else they do. Where a rank does not answer for kSilence
+  // (core/comm/heartbeat.h), another thread calls `silent` with it; `silent` has to end all ranks. Does nothing where MPI serves
+  // one thread alone.
   virtual void watch(std::function<void(int rank)> silent) = 0;
-  // The same ranks once more, for calls by one other thread while this one's go on; they need not come in the same order among
-  // those of this one. Collective when it is first asked for. It lives as long as this one; null where MPI serves one thread
-  // alone.
+  // A second communicator of the same ranks, for calls by one other thread while calls on this one go on. Its calls may come in
+  // any order between those on this one. Collective when it is first asked for. It lives as long as this one; null where MPI
+  // serves one thread alone.
   virtual Communicator* beside() = 0;
 
   // By a rank above 0 that has failed: its next collective function tells rank 0, as RankFailed, and this rank waits for the end.
@@ -62,7 +62,7 @@ class Communicator {
 // Throws what all_reduce() says of a tensor that it does not take.
 void check_reducible(const Tensor& values);
 
-// The communicator of a process that computes alone: rank 0 of 1, where every function leaves what it is given as it is.
+// The communicator of a process that computes alone: rank 0 of 1, where every function leaves its argument as it is.
 Communicator& one_process();
 
 }  // namespace tessera

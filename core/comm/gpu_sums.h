@@ -11,8 +11,8 @@ namespace tessera {
 class GpuSums {
  public:
   virtual ~GpuSums() = default;
-  // Memory for a sum of these values. By this rank alone, before the ranks agree to take the sum: of one that has no memory
-  // nobody must be waiting on a GPU.
+  // Memory for a sum of these values. Called by this rank alone, before the ranks agree to take the sum: no rank may wait on a
+  // GPU for one that has no memory.
   virtual Tensor scratch_for(const Tensor& values) const = 0;
   // As Communicator::all_reduce() of values on this rank's GPU, to the same bytes; queued on its stream. Collective: ranks give
   // as many values of one type; the caller makes sure of that.

@@ -1,5 +1,5 @@
-// Tells when a rank has stopped to answer, whatever the others are at: a thread of each rank sends to rank 0 every second, and
-// hears from it.
+// Finds out when a rank has stopped answering, whatever the others are doing: a thread of each rank sends to rank 0 every
+// second, and hears from it.
 #pragma once
 
 #include <chrono>
@@ -8,11 +8,11 @@
 
 namespace tessera {
 
-// Of a rank that is not heard of for so long nobody waits any more.
+// Nobody waits any longer for a rank that has not been heard from for so long.
 inline constexpr std::chrono::seconds kSilence{7};
 
-// Between the construction and the destruction of an MpiCommunicator, both of which are collective. MPI was initialised for calls
-// from several threads.
+// Lives between the construction and the destruction of an MpiCommunicator, both of which are collective. MPI was initialised
+// for calls from several threads.
 class Heartbeat {
  public:
   // `silent` is called, by the thread and maybe again and again, with the rank that was not heard of for kSilence. The time in

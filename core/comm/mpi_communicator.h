@@ -1,5 +1,5 @@
-// Ranks that MPI has started, on one machine or several. Its library, tessera_mpi, is linked by programs alone: what the others
-// link knows the interface only.
+// Ranks that MPI has started, on one machine or several. Its library, tessera_mpi, is linked by programs alone; other libraries
+// know only the interface.
 #pragma once
 
 #include <memory>

@@ -10,7 +10,8 @@ namespace tessera {
 // `count` where it is not set. Ranks beyond the last begin again with the first. nullopt: as it is.
 std::optional<std::string> own_gpu(std::size_t number, const std::optional<std::string>& named, std::size_t count);
 
-// Sets CUDA_VISIBLE_DEVICES of this process so, by the number that mpirun tells it. Before anything asks CUDA for GPUs.
+// Sets CUDA_VISIBLE_DEVICES of this process to that, by the number that mpirun gives it. To be called before anything asks CUDA
+// for GPUs.
 void take_own_gpu();
 
 }  // namespace tessera

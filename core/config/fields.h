@@ -65,8 +65,8 @@ class Fields {
   template <Block One, Block Item>
   void add_one_or_list(std::string_view key, One& block, std::vector<Item>& list, const FieldSpec& spec);
 
-  // What follows from the members, or is shown otherwise than they keep it: written and described. A reader judges what it finds
-  // there and drops it.
+  // A value that follows from the members, or is shown in another form than they keep. It is written and described; a reader
+  // checks what it finds there and drops it.
   template <class T>
   void add_computed(std::string_view key, T value, const FieldSpec& spec) {
     add(key, value, spec);

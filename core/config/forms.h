@@ -17,7 +17,7 @@ concept HasNames = requires(T& form) {
   form.name = std::string();
 };
 
-// All that one alternative goes by.
+// All names of one alternative.
 template <class T>
 std::vector<std::string_view> form_names() {
   if constexpr (HasNames<T>) {
@@ -27,7 +27,7 @@ std::vector<std::string_view> form_names() {
   }
 }
 
-// The one that the value goes by.
+// The name that the value goes by.
 template <class... Ts>
 std::string_view form_name(const std::variant<Ts...>& value) {
   const auto name_of = []<class T>(const T& form) -> std::string_view {
@@ -48,7 +48,8 @@ std::vector<std::string_view> all_form_names(const std::variant<Ts...>&) {
   return all;
 }
 
-// Makes `value` the alternative of a name; whether there is one. Of the same alternative under another name its keys stay.
+// Makes `value` the alternative of a name; returns whether there is one. Where `value` is that alternative already, under
+// another name, its keys stay.
 template <class... Ts>
 bool set_form(std::variant<Ts...>& value, std::string_view name) {
   const auto set = [&]<class T>(std::type_identity<T>) {

@@ -31,7 +31,7 @@ T read(const Value& value, std::string_view path = "");
 template <Block T>
 Value write(const T& block);
 
-// "optimizer" and "lr" -> "optimizer.lr". Without a key that of the block: a rule of it has none.
+// "optimizer" and "lr" -> "optimizer.lr". Without a key it is the path of the block: a rule of the block has no key.
 std::string join(std::string_view path, std::string_view key);
 
 // One key of a schema, for `tessera schema` and the generated tests.

@@ -1,4 +1,4 @@
-// Timings as they are where operands come from memory.
+// For timings of work whose operands come from memory.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,8 @@ namespace tessera::cpu {
 // Weights of at least so many bytes are timed from memory: a network that has such is usually larger than the caches.
 inline constexpr std::size_t kLeastSweptBytes = std::size_t{1} << 20;
 
-// Every call fills the caches of all threads with other bytes, where `wanted`. A clock that repeats one product finds its weight
-// in a cache, where kernels rank in another order than where a whole network's weights are read in turn.
+// Every call fills the caches of all threads with other bytes, where `wanted`. A timing that repeats one product finds its
+// weight in a cache. There kernels rank in another order than in a network, whose weights are read in turn.
 //
 // The other bytes are bytes_beyond_caches() (core/cpu/machine_memory.h), 16 to 256 MiB. The first call allocates them: where no
 // clock runs, they take no memory. Where there is no memory for them, calls do nothing.

@@ -20,8 +20,8 @@ void for_each_channel_block(std::int64_t channels, Body&& body) {
   for (; c < channels; ++c) body.template operator()<ChannelBlock<T, 1, 1>>(c);
 }
 
-// The piece behind the one that blocks walk over, asked for line by line in its own order. A walk over 16 of many channels meets
-// a line here and there, and no processor foresees the others.
+// Prefetches the piece behind the one that blocks walk over, line by line in that piece's own order. A walk over 16 of many
+// channels meets a line here and there, and no processor foresees the next ones.
 template <class Block>
 class PieceBehind {
  public:

@@ -10,7 +10,7 @@
 namespace tessera::cpu {
 
 // How long threads of this process could have run and had no core: another program had it, there are more threads than cores, or
-// a limit of the process's group held them. Of the threads that there are when the object is made. Nothing where the system does
+// a limit of the process's group held them. Only threads that there are when the object is made count. 0 where the system does
 // not tell (/proc/self/task/*/schedstat); what a hypervisor takes is not counted. Where a HostClock lives
 // (core/device/device_work.h) its wait is that of one thread.
 class CoreWait {

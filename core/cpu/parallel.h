@@ -20,7 +20,7 @@ inline int parts_for(std::int64_t count, std::int64_t grain = kGrain) {
   return static_cast<int>(std::clamp<std::int64_t>(count / std::max<std::int64_t>(grain, 1), 1, omp_get_max_threads()));
 }
 
-// Libraries that are called in the scope run in one thread, where `one`: where there is too little work for more.
+// Where `one` is true, libraries that are called in the scope run in one thread: for work that is too little for more.
 class OneThread {
  public:
   explicit OneThread(bool one = true) : before_(omp_get_max_threads()) {
@@ -34,17 +34,17 @@ class OneThread {
   int before_;
 };
 
-// Products of fewer operations run in one thread, which is done before a team is awake: that takes some 10 us.
+// Products of fewer operations run in one thread, which is done before a team would be awake: waking one takes some 10 us.
 inline constexpr double kLeastFlopsForThreads = 5e5;
 
-// How many threads products of so many operations are worth, and as many tasks can take.
+// How many threads a product of so many operations is worth, at most one for each task.
 inline int threads_for(double flops, std::int64_t tasks = std::numeric_limits<std::int64_t>::max()) {
   if (omp_in_parallel() || flops < kLeastFlopsForThreads) return 1;
   return static_cast<int>(std::min<std::int64_t>(omp_get_max_threads(), tasks));
 }
 
 // Calls body(begin, end, part) for `parts` contiguous parts of [0, count), each on its own thread. Rethrows the first exception.
-// Behind it every thread sees what each body stored, past the caches too.
+// Afterwards every thread sees what each body stored, also what it stored past the caches.
 template <class Body>
 void parallel_parts(std::int64_t count, int parts, Body&& body) {
   if (parts <= 1) {

@@ -8,8 +8,8 @@
 namespace tessera::cpu {
 namespace {
 
-// exp(x) of what is not above 0 but for rounding: 2^n 2^f with n + f = x log2(e), |f| <= 1/2, and 2^f by a polynomial fitted for
-// the least relative error, 9e-8. Rounded, the error is 2e-7 and |x| 8e-8 of the result; 0 where that is less than the least
+// exp(x) of an x that is above 0 by rounding at most: 2^n 2^f with n + f = x log2(e), |f| <= 1/2, and 2^f by a polynomial fitted
+// for the least relative error, 9e-8. Rounded, the error is 2e-7 and |x| 8e-8 of the result; 0 where that is less than the least
 // normal number.
 template <int W>
 [[gnu::always_inline]] inline Vec<W> exp_below(Vec<W> x) {
@@ -75,8 +75,8 @@ struct Normal {
   Vec<W> below, power;
 };
 
-// Of |x| what lies above it is exp(-x^2 / 2) R(|x|) with a polynomial R in 1 / (1 + 0.3 |x|), fitted on [0, 14] for the least
-// relative error, 1.5e-7: so that the tail below x has as many digits as the rest.
+// The tail above |x| is exp(-x^2 / 2) R(|x|) with a polynomial R in 1 / (1 + 0.3 |x|), fitted on [0, 14] for the least relative
+// error, 1.5e-7: so that the tail below x has as many digits as the rest.
 template <int W>
 [[gnu::always_inline]] inline Normal<W> normal_of(Vec<W> x) {
   const Vec<W> size = magnitude<W>(x);

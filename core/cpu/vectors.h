@@ -1,5 +1,5 @@
 // Vectors of W floats. Included only by files that are built for one instruction set each; W tells their instances apart, and
-// what is here is of each such file alone.
+// each such file has its own copy of what is here.
 #pragma once
 
 #include <immintrin.h>

@@ -88,7 +88,8 @@ bool decisions_active() noexcept;
 // Whether the policy in force names a choice, which is then taken where it is offered, however small the work.
 bool choice_is_forced() noexcept;
 
-// What decide() is about to do for `key`: candidates that are dear to prepare are for a clock, or for a name that is known.
+// What decide() is about to do for `key`: candidates that are expensive to prepare are needed only where a clock decides or
+// where a name is known.
 struct DecisionOutlook {
   bool measured = false;  // a clock decides, here or in another process
   std::string known = {};  // the name that is taken where it is offered

@@ -12,15 +12,15 @@
 
 namespace tessera {
 
-// Reads the device's clock of one piece of work again and again. Short work on a GPU is recorded several times in a row and
-// replayed: the host takes as long to queue a small kernel as the device to run it, and a recorded step does not queue. Work that
-// is long, or cannot be recorded, is timed as the host queues it.
+// Times one piece of work by the device's clock, again and again. Short work on a GPU is recorded several times in a row and
+// replayed: the host takes as long to queue a small kernel as the device to run it, and a recorded step does not queue. Work
+// that is long, or cannot be recorded, is timed as the host queues it.
 class DeviceClock {
  public:
   // `work` queues the work once; it must be ready to be recorded once it has run (record_graph()).
   DeviceClock(Device device, std::function<void()> work);
 
-  // Of the work once. Waits for the device.
+  // The time of running the work once. Waits for the device.
   double seconds();
 
  private:

@@ -15,8 +15,8 @@ void synchronize(Device device);
 // Seconds that the device takes for what `work` gives it: by the host's clock on the CPU, by events on a GPU's stream. Waits.
 double seconds_on(Device device, const std::function<void()>& work);
 
-// While it lives, seconds_on() reads the host's time from `seconds`, on every thread: tests of what follows from times plan
-// these. `waited` is what cpu::CoreWait (core/cpu/core_wait.h) tells meanwhile; empty: threads never wait.
+// While it lives, seconds_on() reads the host's time from `seconds`, on every thread: for tests of what follows from times,
+// which plan the times. `waited` gives what cpu::CoreWait (core/cpu/core_wait.h) reads meanwhile; empty: threads never wait.
 class HostClock {
  public:
   explicit HostClock(std::function<double()> seconds, std::function<double()> waited = {});
@@ -38,9 +38,9 @@ class DeviceGraph {
   DeviceGraph() = default;
 };
 
-// Runs `work` on the host while the device only takes notes: nothing is computed until replay(). The work must not wait for the
-// device or read from it, and must have run once before, so that handles, plans and choices exist. Throws DeviceError on the CPU,
-// and when the work could not be recorded; what `work` throws passes through. The device is usable afterwards either way.
+// Runs `work` on the host while the device only records it: nothing is computed until replay(). The work must not wait for the
+// device or read from it, and must have run once before, so that handles, plans and choices exist. Throws DeviceError on the
+// CPU, and when the work could not be recorded; what `work` throws passes through. The device is usable afterwards either way.
 std::unique_ptr<DeviceGraph> record_graph(Device device, const std::function<void()>& work);
 
 // Whether this thread is inside a record_graph().

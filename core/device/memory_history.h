@@ -12,7 +12,7 @@ namespace tessera {
 // same allocations in the same order, each of a size that is linear in the batch: two histories give a third by extrapolation.
 class MemoryHistory {
  public:
-  explicit MemoryHistory(Device device);  // throws DeviceError on a device that there is not
+  explicit MemoryHistory(Device device);  // throws DeviceError on a device that does not exist
   ~MemoryHistory();
   MemoryHistory(const MemoryHistory&) = delete;
   MemoryHistory& operator=(const MemoryHistory&) = delete;

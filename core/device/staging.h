@@ -1,6 +1,6 @@
 // Batches on their way from the host to a GPU, beside its kernels: a ring of slots, each of pinned host memory and of device
-// tensors, allocated once. Copies run on a stream of their own; events keep the kernels behind the copy that they read, and a
-// copy behind the kernels that read its slot before.
+// tensors, allocated once. Copies run on a stream of their own; events make kernels wait for the copy that they read, and a copy
+// wait for the kernels that read its slot before.
 #pragma once
 
 #include <memory>

@@ -30,7 +30,7 @@ class StepState {
  public:
   explicit StepState(Device device = {});
 
-  // Publishes the values to the device, but for those that kernels keep; between steps, at its beginning once.
+  // Publishes the values to the device, except those that kernels keep. Called between steps, once at each step's beginning.
   void set(const StepStateData& data);
   // Part of a step's work, which a graph may record: the index is the same in every replay.
   void set_micro_step(std::int64_t micro_step);
@@ -50,7 +50,7 @@ class StepState {
 // The values as a kernel on the tensor's device sees them.
 inline const StepStateData& step_state_data(const Tensor& tensor) { return *static_cast<const StepStateData*>(tensor.raw()); }
 
-// The first `bytes` of `data` into the tensor; the index alone.
+// publish_step() writes the first `bytes` of `data` into the tensor, publish_micro_step() the index alone.
 namespace cpu {
 void publish_step(const StepStateData& data, std::size_t bytes, const Tensor& tensor);
 void publish_micro_step(std::int64_t micro_step, const Tensor& tensor);

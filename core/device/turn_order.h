@@ -1,4 +1,4 @@
-// The order of those who are timed in turn.
+// The order in which several sides are timed in turn.
 #pragma once
 
 #include <cstdint>

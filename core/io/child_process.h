@@ -30,7 +30,7 @@ class ChildProcess {
   // ignores SIGPIPE.
   void write_line(const std::string& line);
   std::string read_line();  // without the newline
-  // Writes the line and reads a JSON object. `who` answers, for messages.
+  // Writes the line and reads a JSON object. `who` names the child in messages.
   Value ask(const std::string& line, const char* who);
 
  private:

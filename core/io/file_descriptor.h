@@ -11,7 +11,7 @@ namespace tessera {
 // Signals come one at a time, so a call that is interrupted this often in a row, or moves no byte as often, will not get through.
 inline constexpr int kMaxAttempts = 1000;
 
-// What call() answers, which is called again while that is -1 with EINTR.
+// Returns what call() returns, calling it again while that is -1 with EINTR.
 template <class Call>
 auto retry_on_interrupt(Call&& call) {
   decltype(call()) result = -1;

@@ -15,7 +15,7 @@ namespace tessera {
 // One that is read piece by piece, so that a large array need not be in memory.
 class NpyFile {
  public:
-  // Holds the header against the file's size. Throws IoError "path: reason" on what is no such file, on one that ends early or
+  // Checks the header against the file's size. Throws IoError "path: reason" on what is no such file, on one that ends early or
   // late, and on other arrays than row-major ones (fortran_order False) of float32 ('<f4') or uint8 ('|u1') with up to 8 sizes
   // and 2^40 elements.
   explicit NpyFile(const std::string& path);

@@ -32,8 +32,8 @@ struct ContractPlan {
   bool one_batched_gemm() const { return calls == 1 && batch > 1; }
 };
 
-// Which tensors a plan copies: those that no product takes as they lie, or others too where that is faster on a CPU. What a copy
-// costs beside a call on a GPU was never measured, and plans for one copy where needed alone.
+// Which tensors a plan copies: those that no product takes as they lie, or others too where that is faster on a CPU. On a GPU
+// the cost of a copy beside that of a call was never measured, so plans for a GPU copy only where needed.
 enum class ContractCopies { where_faster, where_needed };
 
 // a and b f32 or f64 of one dtype, on one device, any strides; the result is contiguous, of their dtype, on their device. Indices

@@ -12,7 +12,7 @@
 
 namespace tessera::linalg {
 
-// Of the left operand, the right one and the result, in all arrays of three below.
+// Indices of the left operand, the right one and the result, in all arrays of three below.
 constexpr std::size_t kLeft = 0, kRight = 1, kResult = 2;
 
 // Where the elements of a tensor lie: one letter and one stride for each dimension.
@@ -26,7 +26,7 @@ IndexLayout dense_layout(const std::string& labels, const IndexSizes& sizes);
 struct ContractRun {
   struct Loop {
     std::int64_t size;
-    std::array<std::int64_t, 3> strides;  // 0 where a tensor has not the index
+    std::array<std::int64_t, 3> strides;  // 0 where a tensor lacks the index
   };
 
   ContractPlan plan = {};

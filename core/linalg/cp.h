@@ -20,10 +20,10 @@ struct CpOptions {
 
 // Proximal alternating least squares in double on the host: each factor in turn minimises ||X - X~||^2 + mu ||A - A_before||^2,
 // mu = 1e-9 of the mean squared column norm of the others' product, so that the residual does not rise where columns become
-// dependent (Navasca, De Lathauwer & Kindermann, EUSIPCO 2008). From `start`, or from the leading singular vectors of each
-// unfolding, with normal numbers of a fixed seed where r is larger than their number, and the last factor fitted to them. tensor [n_0, ...] f32 or f64 of two modes
-// or more, any device; factors are on the host in its dtype. Throws ShapeError on an empty tensor, a rank below 1, or a start of
-// other shapes; NumericError on NaN or Inf.
+// dependent (Navasca, De Lathauwer & Kindermann, EUSIPCO 2008). It begins from `start`, or from the leading singular vectors of
+// each unfolding, with normal numbers of a fixed seed where r is larger than their number, and the last factor fitted to them.
+// tensor [n_0, ...] f32 or f64 of two modes or more, any device; factors are on the host in its dtype. Throws ShapeError on an
+// empty tensor, a rank below 1, or a start of other shapes; NumericError on NaN or Inf.
 Cp cp_als(const Tensor& tensor, std::int64_t rank, const CpOptions& options = {}, const Cp* start = nullptr);
 
 Tensor reconstruct(const Cp& cp);  // on the factors' device

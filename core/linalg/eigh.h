@@ -11,8 +11,9 @@ struct Eigh {
 };
 
 // a [n, n] f32 or f64, symmetric; only the lower triangle is read -> a = vectors diag(values) vectors', in a's dtype. The largest
-// entry of each vector is positive. On a GPU it waits for it: not inside a step. No gradient. Throws ShapeError unless a is
-// square, DTypeError, NumericError on NaN or Inf, OutOfMemoryError where its work does not fit beside what is in use.
+// entry of each vector is positive. On a GPU it waits for the device, so it must not be called inside a step. No gradient.
+// Throws ShapeError unless a is square, DTypeError, NumericError on NaN or Inf, OutOfMemoryError where its work does not fit
+// beside what is in use.
 Eigh eigh(const Tensor& a);
 
 // Its values alone [n], descending, at a fraction of the cost. Throws what eigh throws.

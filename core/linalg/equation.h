@@ -1,5 +1,5 @@
 // Einstein notation: "mk,knp->mnp" names the indices of each operand and of the result, one letter for each dimension. An index
-// that the result has not is summed over.
+// that the result lacks is summed over.
 #pragma once
 
 #include <cstdint>

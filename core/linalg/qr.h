@@ -11,7 +11,8 @@ struct Qr {
 };
 
 // a [m, n] f32 or f64 -> a = q r, k = min(m, n), in a's dtype. The signs of r's diagonal make the factors unique at full rank.
-// On a GPU it waits for it: not inside a step. No gradient. Throws ShapeError, DTypeError, and NumericError on NaN or Inf.
+// On a GPU it waits for the device, so it must not be called inside a step. No gradient. Throws ShapeError, DTypeError, and
+// NumericError on NaN or Inf.
 Qr qr(const Tensor& a);
 
 }  // namespace tessera::linalg

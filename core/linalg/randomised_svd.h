@@ -15,7 +15,8 @@ struct RandomisedOptions {
 
 // The first `rank` singular values and vectors of a [m, n], f32 or f64, approximately. Products run in a's dtype on its device,
 // orthonormalisation in double. More columns and iterations bring the error nearer to the best one of this rank, the more so the
-// faster singular values fall. Equal seeds give equal factors on one device. Throws ShapeError on a rank outside of 1..min(m, n), NumericError on NaN or Inf.
+// faster singular values fall. Equal seeds give equal factors on one device. Throws ShapeError on a rank outside of 1..min(m,
+// n), NumericError on NaN or Inf.
 Svd randomised_svd(const Tensor& a, std::int64_t rank, const RandomisedOptions& options = {});
 
 }  // namespace tessera::linalg

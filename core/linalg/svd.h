@@ -12,8 +12,9 @@ struct Svd {
 };
 
 // a [m, n] f32 or f64 -> a = u diag(s) v', k = min(m, n), all in a's dtype. The largest entry of each column of u is positive, so
-// that equal inputs give equal factors on one device. On a GPU it waits for it: not inside a step. No gradient. Throws
-// ShapeError, DTypeError, NumericError on NaN or Inf, and OutOfMemoryError where its work does not fit beside what is in use.
+// that equal inputs give equal factors on one device. On a GPU it waits for the device, so it must not be called inside a step.
+// No gradient. Throws ShapeError, DTypeError, NumericError on NaN or Inf, and OutOfMemoryError where its work does not fit
+// beside what is in use.
 Svd svd(const Tensor& a);
 
 }  // namespace tessera::linalg

@@ -11,8 +11,8 @@
 
 namespace tessera {
 
-// A forward whose context names it reads the positions behind length(): each attention layer appends theirs, and advance()
-// follows once the whole forward is done.
+// A forward whose context has the cache reads the positions from length() on: each attention layer appends its keys and values
+// of these, and advance() follows once the whole forward is done.
 class AttentionCache {
  public:
   // For sequences of up to `capacity` positions. Memory is taken as layers append, twice as much each time that it is full.

@@ -32,17 +32,18 @@ class Hook {
   virtual void on_stage_begin(Module&) {}  // before its first step; not where a stage goes on from a checkpoint
 
   // Inside a step: no synchronisation with the device, no allocation outside the step's memory. On a GPU what loss,
-  // after_backward and after_step give the device is recorded in one step and replayed in those that follow, without a call of
-  // theirs: values that change come from the step state.
+  // after_backward and after_step give the device is recorded in one step and replayed in those that follow, without calling
+  // these functions: values that change have to come from the step state.
   virtual void on_step_begin(Module&, std::int64_t, StepStateData&) {}  // the stage's step, from 0; may set its slots
   // The loss of a micro-batch: `value` is what there is so far, the scores are what the network says of the first of `parts`. It
   // is differentiated.
   virtual Var loss(const Var& value, const Var& /*scores*/, std::span<const NamedTensor> /*parts*/) { return value; }
-  // Whether after_backward is called. Weights are not updated before it then; elsewhere they may be while backward goes on.
+  // Whether after_backward is called. Where it is, weights are not updated before that call; where not, they may be updated
+  // while backward goes on.
   virtual bool needs_gradients() const { return false; }
   virtual void after_backward(Module&, const StepState&) {}  // once a step, after unscaling, before clipping; may edit gradients
   virtual void after_step(Module&, const StepState&) {}
-  // Whether they have something to do on the host at every step: no step is recorded then.
+  // Whether the hook has something to do on the host at every step: no step is recorded then.
   virtual bool acts_on_host() const { return false; }
 
   // Between steps, on the host: after every interval() steps of the stage, with the number of steps done; 0 = never.

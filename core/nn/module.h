@@ -62,7 +62,7 @@ class Module {
   virtual Shape output_shape(const Shape& input, Trace* trace = nullptr) const = 0;
   // Fresh random or constant parameters and buffers of this module alone, from (seed, path()).
   virtual void reset_parameters(std::uint64_t seed) { static_cast<void>(seed); }
-  // Derives anew what it keeps of its buffers, which got values from outside. Throws IoError on values that cannot be.
+  // Called when buffers got values from outside: derives anew what the module keeps of them. Throws IoError on invalid values.
   virtual void buffers_changed() {}
   // Names of children without which it computes nothing: those of a file are checked against them.
   virtual std::vector<std::string> needed_children() const { return {}; }

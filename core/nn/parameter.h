@@ -8,8 +8,8 @@
 
 namespace tessera {
 
-// What an optimiser may treat apart: weight decay usually spares all but weights. An embedding is a table whose rows are looked up:
-// of tokens, positions or segments.
+// What an optimiser may treat apart: weight decay usually spares all but weights. An embedding is a table whose rows are looked
+// up: of tokens, positions or segments.
 enum class ParameterRole { weight, bias, norm, embedding };
 
 class Parameter {

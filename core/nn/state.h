@@ -15,8 +15,8 @@ struct State {
   Value meta = Value::map();
 };
 
-// Copies the saved tensors into those of the same names, whatever their device. Throws IoError, and changes nothing, on a missing,
-// unexpected or mismatched one: "ema: the saved state has no tensor 'fc1.weight'".
+// Copies the saved tensors into those of the same names, whatever their device. Throws IoError, and changes nothing, on a
+// missing, unexpected or mismatched one: "ema: the saved state has no tensor 'fc1.weight'".
 void load_tensors(std::string_view owner, const std::map<std::string, Tensor>& saved, const std::map<std::string, Tensor>& into);
 
 }  // namespace tessera

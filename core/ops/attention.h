@@ -41,21 +41,22 @@ struct AttentionOptions {
 // before they are multiplied. Sums are f32.
 //
 // Throws ShapeError on operands that do not fit, the pattern included, DTypeError unless f32, f64 or bf16 (f16 on a GPU),
-// DeviceError where operands lie apart, ConfigError unless 0 <= dropout < 1 and window >= 0, or where causal or window stand
-// beside a pattern.
+// DeviceError where operands are on different devices, ConfigError unless 0 <= dropout < 1 and window >= 0, or where causal or
+// window stand beside a pattern.
 Var attention(const Var& q, const Var& k, const Var& v, const AttentionOptions& options = {});
 
 // The same of projections that lie side by side: qkv [batch, positions, (heads + 2 kv_heads) width], first the heads of q, then
 // those of k, then those of v -> y [batch, positions, heads width]. One gradient, written in place.
 Var packed_attention(const Var& qkv, std::int64_t heads, std::int64_t kv_heads, const AttentionOptions& options = {});
 
-// Pairs of positions that see each other, of all heads, in a sequence without a mask of keys: those that causal and the window of
-// `form` leave, and of a pattern, whose band the window is, those beside it. Null: no pattern.
+// The number of pairs of positions that see each other, over all heads, in a sequence without a mask of keys: those that causal
+// and the window of `form` leave. With a pattern, whose band is the window, the pairs beside the band are added. Null: no
+// pattern.
 std::int64_t attention_pairs(const AttentionForm& form, const AttentionPattern* pattern);
 // Of a sequence of so many positions, with all heads of the pattern.
 std::int64_t attention_pairs(const AttentionPattern& pattern, std::int64_t positions);
 
-// What kernels are told. q, k and v may have any strides but along a row of a head, which is contiguous; so may gradients and y.
+// The arguments of the kernels. q, k, v, the gradients and y may have any strides, except that a row of a head is contiguous.
 struct AttentionOperands {
   Tensor q, k, v;
   Tensor key_mask;  // undefined: all are seen

@@ -27,7 +27,7 @@ struct AttentionForm {
     const std::int64_t end = causal ? at + 1 : window == 0 ? keys : behind - behind % block;
     return end > keys ? keys : end < 0 ? 0 : end;
   }
-  // Queries before first_query() do not see the key, nor do those from end_query() on; some between may not either.
+  // Only queries from first_query() to the one before end_query() may see the key; some of these may not either.
   TESSERA_HD std::int64_t first_query(std::int64_t key) const {
     if (window == 0 && !causal) return 0;
     const std::int64_t first = (causal ? key : key - window - 2 * block) - position(0);

@@ -21,7 +21,7 @@ struct AttentionPatternOptions {
   std::int64_t band = 0;  // keys less than this many positions away are seen; 1 or more: a query sees itself
   double density = 0;  // of the pairs beside the band: the share that is seen
   std::int64_t block = 1;  // what is kept as a whole: single pairs, or blocks of 16 x 16 or 32 x 32 of them
-  bool causal = false;  // no key behind a query is seen, nor counted
+  bool causal = false;  // keys behind a query are neither seen nor counted
   RngStream stream = {};
 };
 
@@ -68,7 +68,7 @@ class AttentionPattern {
   // For the CPU's kernels, made when they are first asked for; of single pairs only.
   const cpu::attention::ElementTiles& tiles() const;
 
-  // For a GPU's kernels, likewise, and made anew where another device asks. The first two are the list of above; the others have,
+  // For a GPU's kernels, likewise, and made anew where another device asks. The first two are the list above; the others have,
   // for each head and unit of keys, the units of queries that see it. Units are two bytes each.
   struct OnDevice {
     Tensor offsets, keys;

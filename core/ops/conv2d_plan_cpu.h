@@ -30,7 +30,7 @@ struct Conv2dPlan {
   std::string algorithm;  // gemm, patches, depthwise, winograd_nhwc, reference, f32; of oneDNN: nhwc, blocked, winograd, split
   // Shared with what a ConstantWeights scope keeps for it.
   std::shared_ptr<onednn::Primitive> primitive;  // operands: x, weight, y and, where there is one, bias
-  // Of winograd and depthwise: whom their filters, laid out for them, are kept for.
+  // For winograd and depthwise: the user that their filters, laid out for them, are kept for.
   std::shared_ptr<const void> user = {};
   bool channels_first = false;  // takes the weight as [out, in, kh, kw]; under a ConstantWeights scope only
   std::vector<std::shared_ptr<onednn::Primitive>> parts = {};  // of split: each takes its share of the images on one thread
@@ -38,13 +38,13 @@ struct Conv2dPlan {
 
 // The only place that decides; `dtype` is that of the images. Under a DecisionScope the algorithms of oneDNN that take the shape
 // are candidates: direct from NHWC, direct in blocked layout, and for 3x3 with stride 1 Winograd in blocked layout (Lavin & Gray
-// 2016), reorders included, besides our Winograd from NHWC (core/cpu/winograd); otherwise direct from NHWC. Before them all come
-// for 1x1 over every pixel the matrix product over pixels, for depthwise convolutions of f32 our kernels (core/cpu/depthwise),
-// and for windows side by side over f32 images of few channels, which fill no vector, the product over copied windows; of more
-// channels it is a candidate behind them. Of the two Winograds bf16 has ours, which multiplies in
-// f32. The weight gradient of bf16 is the sum of those of parts of the images, one for each thread (split), first choice with or
-// without a scope. And where the library has no convolution at all, that of f32 runs on widened operands. `run` executes a plan
-// on the caller's operands, for timing.
+// 2016), reorders included, besides our Winograd from NHWC (core/cpu/winograd); otherwise direct from NHWC. Some algorithms come
+// before all of these: for 1x1 over every pixel the matrix product over pixels; for depthwise convolutions of f32 our kernels
+// (core/cpu/depthwise); for windows side by side over f32 images of few channels, which fill no vector, the product over copied
+// windows. With more channels that product is a candidate after the direct ones. Of the two Winograds bf16 has only ours, which
+// multiplies in f32. The weight gradient of bf16 is the sum of those of parts of the images, one for each thread (split). It is
+// the first choice with or without a scope. Where the library has no convolution at all, that of f32 runs on widened operands.
+// `run` executes a plan on the caller's operands, for timing.
 std::shared_ptr<Conv2dPlan> choose_conv2d_plan(Conv2dPass pass, const reference::Conv2dGeometry& geometry, DType dtype,
                                                const Conv2dForm& form, const std::function<void(const Conv2dPlan&)>& run);
 

@@ -23,12 +23,11 @@ struct Conv2dPlan {
   std::int64_t out = 0;
 };
 
-// The only place that decides; `dtype` is that of the images. Candidates, the first of which runs without a DecisionScope: over
-// every pixel of 1x1 the matrix product; our own kernel where its model predicts it ahead of the library; cuDNN's algorithms in
-// the order of its heuristics, of convolutions in groups an engine in front of them. A DecisionScope that measures also has
-// engines, and our own kernels where no lead is predicted, timed. f64, and what nothing
-// else takes, go through plain loops. `run` executes a plan on the caller's operands and says whether the library had the kernel;
-// candidates are tried with it once.
+// The only place that decides; `dtype` is that of the images. Candidates: for 1x1 over every pixel the matrix product; our own
+// kernel where its model predicts it to be faster than the library; cuDNN's algorithms in the order of its heuristics, for
+// convolutions in groups after an engine. Without a DecisionScope the first candidate runs. A DecisionScope that measures also
+// times engines, and our own kernels where no lead is predicted. f64, and what nothing else takes, go through plain loops. `run`
+// executes a plan on the caller's operands and says whether the library had the kernel; candidates are tried with it once.
 std::shared_ptr<Conv2dPlan> choose_conv2d_plan(Conv2dPass pass, const Conv2dGeometry& geometry, DType dtype,
                                                const ConvEpilogue& epilogue, Device device,
                                                const std::function<bool(const Conv2dPlan&)>& run);

@@ -5,8 +5,8 @@
 
 namespace tessera {
 
-// Beside x of `dtype`. Where no operation is recorded it is the weight itself: the forward, which is alone then, makes of it what
-// it needs, and keeps that under a ConstantWeights scope.
+// The weight beside an x of `dtype`. Where no operation is recorded it is the weight itself: the forward, which is alone then,
+// makes of it what it needs, and keeps that under a ConstantWeights scope.
 Tensor weight_of_products(const Tensor& weight, DType dtype);
 
 namespace cpu {

@@ -1,11 +1,11 @@
 // Linear maps and convolutions whose weight is sparse: what linear (core/ops/linear.h) and conv2d (core/ops/conv2d.h) give for
 // the weight that has `values` where `weight` keeps an element and zeros elsewhere. values [count], in the order of the weight's
 // elements; bias [out] or undefined. Saves x and values; gradients go to x, to the values and to the bias, none to what is not
-// kept. No groups. Each of the three products is computed in one of several ways, which give the same up to rounding: `sparse`, by
-// kernels that skip what is not kept, or `dense`, by the dense kernels on the composed weight; on a GPU also in `pieces`, where rows
-// keep the same columns. The clock chooses, by layer shape, kept elements and batch (core/device/decisions.h). Without one the CPU
-// takes `sparse` up to a density of 0.25, a GPU `dense`; f64 is `dense` on the CPU. Throw ShapeError on operands that do not fit,
-// DTypeError and DeviceError as the dense ops do.
+// kept. No groups. Each of the three products is computed in one of several ways, which give the same up to rounding: `sparse`,
+// by kernels that skip what is not kept, or `dense`, by the dense kernels on the composed weight; on a GPU also in `pieces`,
+// where rows keep the same columns. The clock chooses, by layer shape, kept elements and batch (core/device/decisions.h).
+// Without one the CPU takes `sparse` up to a density of 0.25, a GPU `dense`; f64 is `dense` on the CPU. Throw ShapeError on
+// operands that do not fit, DTypeError and DeviceError as the dense ops do.
 #pragma once
 
 #include "core/autograd/var.h"

@@ -1,5 +1,5 @@
-// Small loops over floats, built anew by each file that includes this: in place of the standard library's, an instance of which,
-// built for these instructions, could be linked in for all.
+// Small loops over floats, built anew by each file that includes this. They replace the standard library's functions: an
+// instance of those, built for these instructions, could be linked in for all code.
 #pragma once
 
 #include <cstdint>

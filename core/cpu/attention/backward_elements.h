@@ -1,4 +1,4 @@
-// The part of a backward that pairs have which a sparse pattern keeps one by one. Included like kernels.h.
+// The part of a backward for pairs that a sparse pattern keeps one by one. Included like kernels.h.
 #pragma once
 
 #include "core/cpu/attention/arrays.h"
@@ -11,7 +11,7 @@
 namespace tessera::cpu::attention {
 namespace {
 
-// What the gradients of a tile are made of, but for part of the columns.
+// What the gradients of a tile are made from, and the gradients, for some of the columns.
 struct GradientRows {
   const float *q, *grad_y;  // of queries
   float* grad_q;
@@ -25,7 +25,8 @@ struct GradientRows {
   }
 };
 
-// Of the elements of a run, with their probabilities and the gradients of their scores: of the key's rows and of their queries'.
+// Adds what the elements of a run give, by their probabilities and the gradients of their scores, to the gradients of the key's
+// rows and of their queries' rows.
 template <int W, int V>
 [[gnu::always_inline]] inline void add_gradients(const GradientRows& rows, const std::uint8_t* lanes, std::int64_t count,
                                                  const float* probabilities, const float* grads) {

@@ -39,8 +39,8 @@ template <int W, int V>
   for (int v = 0; v < V; ++v) store<W>(row[v], to + v * W);
 }
 
-// Of v[2 i] and v[2 i + 1] the sums of neighbouring blocks of Step lanes, those of the first in even blocks; then of these with
-// twice the step: v[0] ends with the sum of v[i] in lane i.
+// Sums neighbouring blocks of Step lanes of v[2 i] and of v[2 i + 1], those of the first into even blocks; then the results with
+// twice the step. In the end lane i of v[0] has the sum of v[i].
 template <int W, int Step = 1>
 [[gnu::always_inline]] inline Vec<W> sums_of(Vec<W> (&v)[W]) {
   if constexpr (Step == W) {

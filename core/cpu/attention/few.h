@@ -40,7 +40,7 @@ struct HeadOfKeys {
   std::int64_t width;
 };
 
-// A query and a block of keys: the sums of the query go on.
+// Adds a block of keys to the sums of a query.
 template <int W, class T>
 [[gnu::always_inline]] inline void see(const T* q, const HeadOfKeys<T>& head, const Block<W>& block,
                                        const IntVec<W> (&seen)[kBlockOfKeys / W], const FewSums& sums) {
@@ -92,7 +92,8 @@ void prefetch_rows(const HeadRows<T>& x, std::int64_t head, std::int64_t width, 
   }
 }
 
-// Those that follow a head's block at `at`: of the next head, behind the last one of the first.
+// The rows that follow a head's block at `at`: those of the next head or, after the last head, the next block's of the first
+// head.
 template <class T>
 void prefetch_next(const FewQueries<T>& o, std::int64_t at, std::int64_t head, std::int64_t end) {
   const bool last = head + 1 == o.form.kv_heads;

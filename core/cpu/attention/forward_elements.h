@@ -1,4 +1,4 @@
-// The part of a forward that pairs have which a sparse pattern keeps one by one. Included like kernels.h.
+// The part of a forward for pairs that a sparse pattern keeps one by one. Included like kernels.h.
 #pragma once
 
 #include <cstring>

@@ -1,6 +1,6 @@
-// What the attention kernels are told, whatever instruction set they are built for. Queries of one head lie side by side,
-// kQueries of them in the lanes of vectors, so that softmax is a matter of each lane, and rows of keys and values are read where
-// they lie. Pairs that a sparse pattern keeps one by one are few in a vector: they are computed from rows of queries.
+// The arguments of the attention kernels, the same for every instruction set. Queries of one head lie side by side, kQueries of
+// them in the lanes of vectors, so that softmax is a matter of each lane, and rows of keys and values are read where they lie.
+// Pairs that a sparse pattern keeps one by one are few in a vector: they are computed from rows of queries.
 #pragma once
 
 #include <cstdint>

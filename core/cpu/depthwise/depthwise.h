@@ -1,5 +1,5 @@
-// Convolutions of NHWC images in f32 whose every channel has a filter of its own. They do few multiplications for each element
-// that they move: pixels are read where they lie, vectors are of channels, and 3x3 filters stay in registers.
+// Convolutions of NHWC images in f32 in which every channel has a filter of its own. They do few multiplications for each
+// element that they move: pixels are read where they lie, vectors are of channels, and 3x3 filters stay in registers.
 #pragma once
 
 #include "core/cpu/depthwise/problem.h"
@@ -8,7 +8,8 @@
 
 namespace tessera::cpu::depthwise {
 
-// As many groups, more than one, as channels of x and of y, and no more padding than reaches the filter's last element.
+// Whether there are as many groups, more than one, as channels of x and of y, and padding reaches no further than the filter's
+// last element.
 bool suits(const reference::Conv2dGeometry& g);
 
 // Those of isa().

@@ -1,4 +1,4 @@
-// What the depthwise kernels are told, whatever instruction set they are built for. A channel of y is the correlation of the same
+// The arguments of the depthwise kernels, the same for every instruction set. A channel of y is the correlation of the same
 // channel of x with its own filter: all lanes of a vector of channels do the same, and a pixel is the address of its channels.
 #pragma once
 

@@ -1,4 +1,5 @@
-// Walks over the outputs of a depthwise correlation, row by row, which say where the pixels of each lie. One thread's.
+// Walks over the outputs of a depthwise correlation, row by row, which say where the pixels of each lie. Each walk is for one
+// thread.
 #pragma once
 
 #include <algorithm>

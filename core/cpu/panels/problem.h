@@ -1,6 +1,6 @@
-// What the kernels are told that multiply a matrix laid out in panels with one that is read where it lies, whatever instruction
-// set they are built for. Functions here are always inline: of a copy with external linkage the linker would keep one, perhaps
-// built for instructions that the processor has not.
+// The arguments of the kernels that multiply a matrix laid out in panels with one that is read where it lies. They are the same
+// for every instruction set. Functions here are always inline: of several copies with external linkage the linker would keep
+// one, perhaps built for instructions that the processor lacks.
 #pragma once
 
 #include <cstdint>

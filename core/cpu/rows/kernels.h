@@ -22,7 +22,7 @@ float top_of(const float* x, std::int64_t n) {
   return largest_of<W>(top);
 }
 
-// What lies behind the row is far below: its exponential is 0.
+// Lanes behind the end of the row count as numbers far below all others: their exponential is 0.
 template <int W>
 ExpSum<float> exp_sum(const float* x, std::int64_t n) {
   const float top = top_of<W>(x, n);
@@ -85,7 +85,7 @@ void softmax_backward(const float* y, const float* g, std::int64_t n, float scal
       grad_x, [&](const Vec<W>& v, const Vec<W>& grad) __attribute__((always_inline)) { return scale * v * (grad - dot); });
 }
 
-// Of a row and V vectors, whose lanes are still to be added.
+// Dot products of a row and V vectors, as vectors whose lanes are still to be added.
 template <int W, int V, class T>
 [[gnu::always_inline]] inline void lanes_of_dots(const T* row, std::int64_t n, const float* x, std::int64_t pitch,
                                                  Vec<W>* lanes) {

@@ -10,8 +10,8 @@
 namespace tessera::cpu::rows {
 
 // How results are stored. `past_caches` reads no line of memory before it is overwritten: a third of the traffic of an op that
-// reads one array and writes another. It is for results that no cache could hold for whoever reads them. Kernels are called in
-// core/cpu/parallel.h's loops, behind which others see what was stored.
+// reads one array and writes another. It is for results that no cache could hold until they are read. Kernels are called in the
+// loops of core/cpu/parallel.h, after which other threads see what was stored.
 enum class Stores { cached, past_caches };
 
 template <class T>

@@ -18,8 +18,8 @@ struct UnitRun {
   std::int64_t width;
 };
 
-// A unit is a panel of positions (packer.h), or kStripLanes strips of images (strips.h), which hold each pixel once for all taps.
-// Of one thread.
+// A unit is a panel of positions (packer.h), or kStripLanes strips of images (strips.h), which hold each pixel once for all
+// taps. An object is for one thread.
 class GradientUnits {
  public:
   virtual ~GradientUnits() = default;

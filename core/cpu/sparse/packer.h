@@ -9,8 +9,8 @@
 
 namespace tessera::cpu::sparse {
 
-// Of one thread. Where the window slides, rows of the image are transposed once and each tap copies its pixels of them; elsewhere
-// every tap transposes its own. Positions are cheapest in ascending order.
+// An object is for one thread. Where the window slides, rows of the image are transposed once and each tap copies its pixels of
+// them; elsewhere every tap transposes its own. Positions are cheapest in ascending order.
 class Packer {
  public:
   Packer(const Kernels& kernels, const Window& window, const float* image, std::int64_t pitch);

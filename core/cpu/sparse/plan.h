@@ -1,5 +1,5 @@
 // How a sparse matrix is walked: pieces of rows that share columns, in an order that keeps the panel's columns in the first-level
-// cache. Blocks, tiles and whole channels become pieces of several rows, without being told of them.
+// cache. The plan finds blocks, tiles and whole channels by itself: they become pieces of several rows.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// What the sparse kernels are told, whatever instruction set they are built for. A sparse matrix [rows, columns] is multiplied by
+// The arguments of the sparse kernels, the same for every instruction set. A sparse matrix [rows, columns] is multiplied by
 // panels: kPanel right-hand sides that lie side by side, [columns][kPanel], so that each kept element meets whole vectors.
 #pragma once
 

@@ -19,7 +19,7 @@ struct GroupedRows {
   std::vector<std::int32_t> alone;  // ascending
   std::int64_t elements_alone = 0;
 };
-GroupedRows grouped_rows(const SparseIndex& index);  // which has to stay where it is
+GroupedRows grouped_rows(const SparseIndex& index);  // the index must stay where it is
 
 // y [vectors, rows] = x [vectors, columns] A^T + bias, clamped from below at 0 with `relu`; the bias may be null. Values in the
 // index's order. Every element is summed in the same order whatever the number of threads.

@@ -1,5 +1,5 @@
-// What Winograd's kernels are told, whatever instruction set they are built for. Functions here are always inline: of a copy with
-// external linkage the linker would keep one, perhaps built for instructions that the processor has not.
+// The arguments of Winograd's kernels, the same for every instruction set. Functions here are always inline: of several copies
+// with external linkage the linker would keep one, perhaps built for instructions that the processor lacks.
 #pragma once
 
 #include <cstdint>

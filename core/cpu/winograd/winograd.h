@@ -1,6 +1,6 @@
 // Winograd's minimal filtering F(4x4, 3x3) (Lavin & Gray 2016) of NHWC images in f32 or bf16, by products in f32. Its tiles go
 // from the image through the products to the result inside a cache, without a reorder of the images; it has a quarter of a direct
-// convolution's multiplications. The transforms lose about a digit. Weights are f32, and are not rounded beside bf16.
+// convolution's multiplications. The transforms lose about a digit. Weights are f32, and are not rounded where images are bf16.
 #pragma once
 
 #include "core/cpu/reference/conv2d.h"

@@ -1,4 +1,4 @@
-// A block's copies from global to shared memory that pass by the registers.
+// A block's copies from global to shared memory that bypass the registers.
 #pragma once
 
 #include <type_traits>

@@ -1,6 +1,6 @@
 // Convolutions of few channels, as the cores of Tucker-2 layers are, by kernels of our own (after TDC, Xiang et al. 2023: the
-// small core convolution that a library leaves most of the GPU idle for). Sums run in one fixed order: channels of a block in the
-// order of its stages, then blocks of a split in their order by a second kernel, never by atomics.
+// small core convolution, for which a library leaves most of the GPU idle). Sums run in one fixed order: channels of a block in
+// the order of its stages, then blocks of a split in their order by a second kernel, never by atomics.
 #pragma once
 
 #include <cstddef>

@@ -6,7 +6,7 @@
 
 namespace tessera::cuda::core_conv {
 
-// Full: all 3x3 taps, without questions asked for each.
+// Full: all 3x3 taps, without a test for each.
 template <GatherTile kTile, int kStride, bool kFull>
 struct GatherBlock {
   static constexpr GatherSizes kSizes{kTile, kStride};

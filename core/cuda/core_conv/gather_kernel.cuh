@@ -42,8 +42,8 @@ __device__ inline void add_groups(float* shared, int thread, typename Block::Sum
   }
 }
 
-// Of a tile by its place in the list, because nvcc gives kernels no arguments of class type. `result` is the workspace where
-// there are splits, which add the bias later.
+// The tile is given by its index in the list, because nvcc takes no template arguments of class type for kernels. `result` is
+// the workspace where there are splits, which add the bias later.
 template <int kIndex, int kStride, bool kFull>
 __global__ void __launch_bounds__(GatherSizes(gather_tile(kFull, kStride, kIndex), kStride).threads,
                                   GatherSizes(gather_tile(kFull, kStride, kIndex), kStride).blocks())

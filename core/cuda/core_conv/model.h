@@ -36,7 +36,7 @@ double seconds_of_add_splits(double numel, double splits, const Limits& limits);
 // Elements of the operands and of the result.
 double compulsory_elements(const Conv2dGeometry& geometry);
 
-// A product of [m, k] and [k, n], as which a library computes a pass of a convolution.
+// The product of [m, k] and [k, n] by which a library computes a pass of a convolution.
 struct LibraryProduct {
   double m, n, k;
   double bytes;  // that it must touch at least once
@@ -45,7 +45,7 @@ struct LibraryProduct {
   bool tensor_cores;
 };
 
-// cuDNN's times of TDC's cores grow in proportion to k, which it does not split there. Sums over pixels it must.
+// cuDNN's times of TDC's cores grow in proportion to k, so it does not split k there. Sums over pixels it has to split.
 LibraryProduct library_product(Conv2dPass pass, const Conv2dGeometry& geometry, double element_bytes, bool tensor_cores);
 
 // By the library's fastest tile.

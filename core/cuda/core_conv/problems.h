@@ -1,4 +1,4 @@
-// One pass of one convolution in the form that the kernels walk, and from the geometry to it. All numbers fit 32 bits:
+// One pass of one convolution in the form that the kernels walk, and how it follows from the geometry. All numbers fit 32 bits:
 // plan_core_conv() sees to that.
 #pragma once
 

@@ -1,6 +1,5 @@
-// What C++ has no words for: a kernel's start and its dynamic shared memory, copies that pass by the registers (sm_80),
-// conversions in one instruction, and the tensor cores' steps. The only header of the kernels that the simulated GPU of the
-// tests replaces.
+// What C++ cannot express: a kernel's start and its dynamic shared memory, copies that bypass the registers (sm_80), conversions
+// in one instruction, and the tensor cores' steps. The only header of the kernels that the simulated GPU of the tests replaces.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -10,21 +9,22 @@
 
 namespace tessera::cuda {
 
-// cudaGetLastError() tells how it went.
+// Starts a kernel; cudaGetLastError() tells whether that failed.
 template <class... Parameters>
 void start_kernel(dim3 grid, dim3 block, std::size_t shared, cudaStream_t stream, void (*kernel)(Parameters...),
                   Parameters... arguments) {
   kernel<<<grid, block, shared, stream>>>(arguments...);
 }
 
-// The bytes beside a block's static shared memory whose number its launch says.
+// A block's dynamic shared memory, whose size the launch says.
 template <class T>
 __device__ inline T* dynamic_shared() {
   extern __shared__ __align__(16) unsigned char dynamic_shared_memory[];
   return reinterpret_cast<T*>(dynamic_shared_memory);
 }
 
-// From global to shared memory, both aligned to the size: `bytes` of the 16 (4), zeros behind. They arrive by the thread's wait.
+// Copies 16 (4) bytes from global to shared memory, both aligned to that: `bytes` bytes, then zeros. They have arrived after the
+// thread's wait.
 __device__ inline void copy_16_async(void* shared, const void* global, int bytes) {
   const auto to = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
   // For the L2 cache only: what is read again is in shared memory.
@@ -36,7 +36,7 @@ __device__ inline void copy_4_async(void* shared, const void* global, int bytes)
 }
 // Ends a group of this thread's copies.
 __device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-// Until all of this thread's groups but the newest kNewer have arrived; those of other threads are there behind a barrier.
+// Waits until all of this thread's groups but the newest kNewer have arrived; those of other threads are there after a barrier.
 template <int kNewer>
 __device__ inline void wait_for_groups() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kNewer) : "memory");

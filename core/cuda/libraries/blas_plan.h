@@ -13,7 +13,8 @@
 
 namespace tessera::cuda {
 
-// Of all operands of a product for which the library's fastest kernels are offered; our blocks lie on 512 bytes.
+// The alignment of all operands of a product with which the library's fastest kernels are offered; our blocks are aligned to 512
+// bytes.
 constexpr std::int64_t kFullAlignment = 16;
 
 // Everything that a plan depends on.

@@ -24,7 +24,8 @@ void check(cudnnStatus_t status, const char* operation);
 // have left.
 bool is_refusal(cudnnStatus_t status);
 
-// The same of a question that runs nothing: the answer to dtypes that the library cannot combine may be an internal error.
+// The same for a call that only asks, and runs nothing: for dtypes that the library cannot combine it may answer with an
+// internal error.
 bool is_unoffered(cudnnStatus_t status);
 
 cudnnDataType_t dnn_type(DType dtype);

@@ -72,10 +72,10 @@ struct WantedEngines {
   std::string only = {};
 };
 
-// Algorithms, best first by the library's heuristics, and behind them the wanted engines, which take no epilogue along.
-// Convolutions in groups have one engine in front in any case. Empty where the library has none. f32 is multiplied in f32 unless
+// Algorithms, best first by the library's heuristics, and after them the wanted engines, which do not fuse the epilogue. For
+// convolutions in groups one engine comes first in any case. Empty where the library has none. f32 is multiplied in f32 unless
 // `tf32`; half types are added up in f32. For the weight gradient of half types algorithms that write it in f32 come first, then
-// those that round it to theirs, to be widened; trying shows whether the library has the former.
+// those that round it to the half type, so that it has to be widened; trying shows whether the library has the former.
 std::vector<std::shared_ptr<DnnConvolution>> dnn_convolutions(Conv2dPass pass, const Conv2dGeometry& geometry, DType dtype,
                                                               const ConvEpilogue& epilogue, bool tf32, Device device,
                                                               const WantedEngines& wanted);

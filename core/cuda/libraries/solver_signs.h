@@ -1,15 +1,15 @@
-// What makes factorisations unique, as core/linalg promises, and their layout ours.
+// Makes factorisations unique, as core/linalg promises, and brings them to our layout.
 #pragma once
 
 #include "core/tensor.h"
 
 namespace tessera::cuda {
 
-// Of each column of u [..., m, k], f64 contiguous: 1 or -1 [..., k], which makes the entry of largest magnitude positive; of
-// equal ones the first.
+// For each column of u [..., m, k], f64 contiguous: 1 or -1 [..., k], the sign that makes the entry of largest magnitude
+// positive; of equal ones the first.
 Tensor column_signs(const Tensor& u);
 
-// Of a triangular r [k, n], f64 contiguous: 1 or -1 [k], which makes its diagonal positive or zero.
+// For a triangular r [k, n], f64 contiguous: 1 or -1 [k], the signs that make its diagonal positive or zero.
 Tensor diagonal_signs(const Tensor& r);
 
 // The upper triangle [k, n] of what QR leaves in columns [n, m], whose first k entries count; zeros below.

@@ -1,8 +1,8 @@
 // Caching allocator of a GPU's memory. Everything runs on one stream in order, so a freed block may be given out again at once:
-// who gets it runs behind who gave it. While a thread records a graph, its blocks come from a pool that the graph owns: the
-// graph's kernels keep their addresses. Blocks from before are not kept for it: what it reads of them has an owner for as long as
-// it is replayed. Other threads' blocks come from the main pool meanwhile. Under TESSERA_POOL=0 each block of the main pool is
-// memory of its own, for compute-sanitizer.
+// the next user's work runs after the last one's. While a thread records a graph, its blocks come from a pool that the graph
+// owns: the graph's kernels keep their addresses. Blocks allocated before the recording are not kept for the graph: those that
+// it reads have owners for as long as it is replayed. Other threads' blocks come from the main pool meanwhile. Under
+// TESSERA_POOL=0 each block of the main pool is memory of its own, for compute-sanitizer.
 #pragma once
 
 #include <atomic>

@@ -1,5 +1,5 @@
-// Blocks of device memory cut from large segments and joined again when they are freed. Knows addresses, never touches what they
-// point at: where segments come from is the caller's, so that tests need no GPU. Not for several threads at once.
+// Blocks of device memory cut from large segments and joined again when they are freed. Knows addresses, and never touches what
+// they point at. The caller says where segments come from, so that tests need no GPU. Not for several threads at once.
 #pragma once
 
 #include <cstddef>

@@ -1,6 +1,6 @@
-// A sparse matrix as the GPU's kernels walk it. It is made on the host, from the index that a SparseWeight has there anyway (its
-// elements are counted and its costs told there, and a file's mask arrives there), and copied to the device once for a mask, not
-// once for a product: an index made on the device would be a second one, of a mask that had to be copied first.
+// A sparse matrix as the GPU's kernels walk it. It is made on the host, from the index that a SparseWeight has there anyway:
+// elements are counted and costs are told there, and a file's mask arrives there. It is copied to the device once for a mask,
+// not once for a product. An index made on the device would be a second one, of a mask that had to be copied first.
 #pragma once
 
 #include <cstdint>

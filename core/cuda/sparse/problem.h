@@ -1,5 +1,5 @@
-// What the sparse kernels are told. Positions, the pixels of the result or the rows of a linear layer, lie side by side: a panel
-// holds each channel as a row of all positions, so that every kept element multiplies whole vectors.
+// The arguments of the sparse kernels. Positions, the pixels of the result or the rows of a linear layer, lie side by side: a
+// panel holds each channel as a row of all positions, so that every kept element multiplies whole vectors.
 #pragma once
 
 #include <cstdint>

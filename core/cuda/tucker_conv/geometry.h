@@ -1,7 +1,7 @@
-// Where a fused Tucker-2 convolution finds what: tiles, windows with their halo, parity classes of the transposed core and shared
+// The geometry of a fused Tucker-2 convolution: tiles, windows with their halo, parity classes of the transposed core and shared
 // memory. A "pass" takes a wide image to a narrow one (1x1), runs the core from shared memory and widens again (1x1). Forward is
-// one pass; the gradient of the input is another, through the transposed core. A transposed core of stride s is s x s interleaved
-// convolutions of stride 1, one per parity class of the output's position, each with every s-th tap.
+// one pass; the gradient of the input is another, through the transposed core. A transposed core of stride s is s x s
+// interleaved convolutions of stride 1, one per parity class of the output's position, each with every s-th tap.
 #pragma once
 
 #include <cstdint>

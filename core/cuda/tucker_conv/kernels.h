@@ -1,5 +1,5 @@
-// What the kernels of a fused Tucker-2 convolution are told, and their launches. Arguments are plain numbers and addresses of the
-// device, which go to the GPU by value.
+// The arguments of the kernels of a fused Tucker-2 convolution, and their launches. Arguments are plain numbers and addresses of
+// the device, which go to the GPU by value.
 #pragma once
 
 #include <cstdint>
