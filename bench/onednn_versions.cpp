@@ -160,6 +160,24 @@ class Calls {
   std::unordered_map<int, dnnl::memory> arguments_;
 };
 
+// A tensor in our layout, and the one in which a primitive wants it.
+struct Argument {
+  int which;
+  dnnl::memory ours;
+  Desc theirs;
+};
+
+// oneDNN's plain loops, some hundred times slower, are nobody's way to call it: they count as unimplemented.
+template <typename Primitive>
+Calls calls_of(const typename Primitive::primitive_desc& chosen, const std::vector<Argument>& read, const Argument& written) {
+  if (std::string(chosen.impl_info_str()).starts_with("ref")) throw dnnl::error(dnnl_unimplemented, "plain loops");
+  Calls calls;
+  for (const Argument& argument : read) calls.read(argument.which, argument.ours, argument.theirs);
+  calls.write(written.which, written.ours, written.theirs);
+  calls.primitive(Primitive(chosen), chosen.scratchpad_desc());
+  return calls;
+}
+
 struct Way {
   std::string name;
   std::function<void()> run;
@@ -170,11 +188,6 @@ struct Case {
   Operand output;
   dnnl::memory result;
 };
-
-// oneDNN's plain loops, some hundred times slower, are nobody's way to call it.
-void refuse_plain_loops(const char* implementation) {
-  if (std::string(implementation).starts_with("ref")) throw dnnl::error(dnnl_unimplemented, "plain loops");
-}
 
 // Leaves out the ways that this version has not.
 void add(Case& cases, const std::string& name, const std::function<Calls()>& set_up) {
@@ -191,13 +204,9 @@ Case product(Type type, std::int64_t m, std::int64_t n, std::int64_t k) {
   Case made;
   const auto matmul = [&](const Desc& first, const Desc& second) {
     const auto chosen = describe<dnnl::matmul>(first, second, y.ours());
-    refuse_plain_loops(chosen.impl_info_str());
-    Calls calls;
-    calls.read(DNNL_ARG_SRC, left, chosen.src_desc());
-    calls.read(DNNL_ARG_WEIGHTS, right, chosen.weights_desc());
-    calls.write(DNNL_ARG_DST, out, chosen.dst_desc());
-    calls.primitive(dnnl::matmul(chosen), chosen.scratchpad_desc());
-    return calls;
+    return calls_of<dnnl::matmul>(chosen,
+                                  {{DNNL_ARG_SRC, left, chosen.src_desc()}, {DNNL_ARG_WEIGHTS, right, chosen.weights_desc()}},
+                                  {DNNL_ARG_DST, out, chosen.dst_desc()});
   };
   add(made, "matmul", [&] { return matmul(a.ours(), b.ours()); });
   add(made, "matmul, b packed", [&] { return matmul(a.ours(), b.any()); });
@@ -234,53 +243,31 @@ struct Convolution {
   Layouts hint;  // of the forward that a gradient belongs to
 
   Calls with(const Layouts& wanted, dnnl::algorithm algorithm) const {
-    if (pass == "forward") return forward(wanted, algorithm);
-    const auto of = describe<dnnl::convolution_forward>(dnnl::prop_kind::forward_training, algorithm, hint.x, hint.weight, hint.y,
-                                                        stride, padding, padding);
-    if (pass == "backward_input") return gradient_of_x(wanted, algorithm, of);
-    if (pass == "backward_weight") return gradient_of_weight(wanted, algorithm, of);
-    throw std::invalid_argument("unknown pass '" + pass + "'");
-  }
-
- private:
-  using Forward = dnnl::convolution_forward;
-  using BackwardData = dnnl::convolution_backward_data;
-  using BackwardWeights = dnnl::convolution_backward_weights;
-
-  Calls forward(const Layouts& wanted, dnnl::algorithm algorithm) const {
-    const auto chosen = describe<Forward>(dnnl::prop_kind::forward_training, algorithm, wanted.x, wanted.weight, wanted.y, stride,
-                                          padding, padding);
-    refuse_plain_loops(chosen.impl_info_str());
-    Calls calls;
-    calls.read(DNNL_ARG_SRC, x, chosen.src_desc());
-    calls.read(DNNL_ARG_WEIGHTS, weight, chosen.weights_desc());
-    calls.write(DNNL_ARG_DST, y, chosen.dst_desc());
-    calls.primitive(Forward(chosen), chosen.scratchpad_desc());
-    return calls;
-  }
-
-  Calls gradient_of_x(const Layouts& wanted, dnnl::algorithm algorithm, const Forward::primitive_desc& of) const {
+    using Forward = dnnl::convolution_forward;
+    using BackwardData = dnnl::convolution_backward_data;
+    using BackwardWeights = dnnl::convolution_backward_weights;
+    const auto forward = [&](const Layouts& layouts) {
+      return describe<Forward>(dnnl::prop_kind::forward_training, algorithm, layouts.x, layouts.weight, layouts.y, stride,
+                               padding, padding);
+    };
+    if (pass == "forward") {
+      const auto chosen = forward(wanted);
+      return calls_of<Forward>(chosen, {{DNNL_ARG_SRC, x, chosen.src_desc()}, {DNNL_ARG_WEIGHTS, weight, chosen.weights_desc()}},
+                               {DNNL_ARG_DST, y, chosen.dst_desc()});
+    }
+    if (pass == "backward_input") {
+      const auto chosen =
+          describe_gradient<BackwardData>(forward(hint), algorithm, wanted.x, wanted.weight, wanted.y, stride, padding, padding);
+      return calls_of<BackwardData>(
+          chosen, {{DNNL_ARG_DIFF_DST, y, chosen.diff_dst_desc()}, {DNNL_ARG_WEIGHTS, weight, chosen.weights_desc()}},
+          {DNNL_ARG_DIFF_SRC, x, chosen.diff_src_desc()});
+    }
+    if (pass != "backward_weight") throw std::invalid_argument("unknown pass '" + pass + "'");
     const auto chosen =
-        describe_gradient<BackwardData>(of, algorithm, wanted.x, wanted.weight, wanted.y, stride, padding, padding);
-    refuse_plain_loops(chosen.impl_info_str());
-    Calls calls;
-    calls.read(DNNL_ARG_DIFF_DST, y, chosen.diff_dst_desc());
-    calls.read(DNNL_ARG_WEIGHTS, weight, chosen.weights_desc());
-    calls.write(DNNL_ARG_DIFF_SRC, x, chosen.diff_src_desc());
-    calls.primitive(BackwardData(chosen), chosen.scratchpad_desc());
-    return calls;
-  }
-
-  Calls gradient_of_weight(const Layouts& wanted, dnnl::algorithm algorithm, const Forward::primitive_desc& of) const {
-    const auto chosen =
-        describe_gradient<BackwardWeights>(of, algorithm, wanted.x, wanted.weight, wanted.y, stride, padding, padding);
-    refuse_plain_loops(chosen.impl_info_str());
-    Calls calls;
-    calls.read(DNNL_ARG_SRC, x, chosen.src_desc());
-    calls.read(DNNL_ARG_DIFF_DST, y, chosen.diff_dst_desc());
-    calls.write(DNNL_ARG_DIFF_WEIGHTS, weight, chosen.diff_weights_desc());
-    calls.primitive(BackwardWeights(chosen), chosen.scratchpad_desc());
-    return calls;
+        describe_gradient<BackwardWeights>(forward(hint), algorithm, wanted.x, wanted.weight, wanted.y, stride, padding, padding);
+    return calls_of<BackwardWeights>(chosen,
+                                     {{DNNL_ARG_SRC, x, chosen.src_desc()}, {DNNL_ARG_DIFF_DST, y, chosen.diff_dst_desc()}},
+                                     {DNNL_ARG_DIFF_WEIGHTS, weight, chosen.diff_weights_desc()});
   }
 };
 

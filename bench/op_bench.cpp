@@ -1,7 +1,7 @@
 // Times our ops: matrix products and convolutions against the best direct oneDNN call sequence from and to the same tensors, the
-// rest against streaming bandwidth; where --python names an interpreter that has torch, matrix products against PyTorch's too.
-// Prints a table; at its end appends one line per op, shape, pass and rival. Exit codes: 0 measured, 1 the comparison is void
-// (results differ, rival crippled), 2 PyTorch is missing or bad arguments.
+// rest against streaming bandwidth. Where --python names an interpreter that has torch, matrix products are timed against
+// PyTorch's too. Prints a table; at its end appends one line per op, shape, pass and rival.
+// Exit codes: 0 measured, 1 the comparison is void (results differ, rival crippled), 2 PyTorch is missing or bad arguments.
 #include <fmt/format.h>
 
 #include "bench/cases/product_torch.h"

@@ -44,6 +44,14 @@ std::string replace_all(std::string text, const std::string& mark, const std::st
 std::string fill_images(std::string text, const std::string& root);
 std::string fill_text(std::string text, const std::string& root);
 
+// In place of %FOLDER%, of templates that read a folder of images.
+constexpr const char* kFolderKeys = R"(  name: image-folder
+  root: %ROOT%        # relative to this file
+  train: train        # folders below root; their sub-folders are the classes
+  test: test          # read by `tessera table` alone
+  val: 0.1            # share of train held out for validation, or the name of a folder
+)";
+
 // Files that pass `validate` as they stand; every key that a first experiment changes has its comment.
 constexpr Template kTemplates[] = {
     {"tucker", R"(# tessera train %FILE%
@@ -70,12 +78,7 @@ version: 1
 name: %NAME%
 seed: 1
 data:
-  name: image-folder
-  root: %ROOT%        # relative to this file
-  train: train        # folders below root; their sub-folders are the classes
-  test: test          # read by `tessera table` alone
-  val: 0.1            # share of train held out for validation, or the name of a folder
-  resize: 256         # pixels of the shorter side
+%FOLDER%  resize: 256         # pixels of the shorter side
   crop: 224           # side of the square that the network sees; at most resize
   mean: auto          # measured on the training images; [0.485, 0.456, 0.406] are ImageNet's
   std: auto           # [0.229, 0.224, 0.225]
@@ -128,12 +131,7 @@ version: 1
 name: %NAME%
 seed: 1
 data:
-  name: image-folder
-  root: %ROOT%        # relative to this file
-  train: train        # folders below root; their sub-folders are the classes
-  test: test          # read by `tessera table` alone
-  val: 0.1            # share of train held out for validation, or the name of a folder
-  resize: 256         # pixels of the shorter side, as in PyTorch
+%FOLDER%  resize: 256         # pixels of the shorter side, as in PyTorch
   crop: 224           # side of the square that the network sees, as in PyTorch
   mean: [0.485, 0.456, 0.406]  # as in PyTorch; these are ImageNet's
   std: [0.229, 0.224, 0.225]
@@ -181,6 +179,7 @@ Counts count_images(const std::string& root) {
 
 std::string fill_images(std::string text, const std::string& root) {
   const Counts counts = root.empty() ? Counts() : count_images(root);
+  text = replace_all(std::move(text), "%FOLDER%", kFolderKeys);
   return replace_all(replace_all(std::move(text), "%CLASSES%", str(counts.classes)), "%BATCH%", str(counts.batch));
 }
 

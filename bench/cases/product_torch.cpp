@@ -8,6 +8,7 @@
 #include "train/run/decisions_file.h"
 
 namespace tessera::bench {
+
 void write_matrices(const ProductShape& shape, const std::filesystem::path& directory) {
   SafetensorsFile file;
   file.tensors["a"] = random_tensor({shape.m, shape.k}, "a");

@@ -59,6 +59,13 @@ double at_size(const std::vector<std::int64_t>& sizes, const std::vector<double>
   return values[0] + slope * static_cast<double>(size - sizes[0]);
 }
 
+// How the convolutions of dry steps run.
+enum class Ways {
+  first,  // in the way that runs without a clock
+  most,  // in each of the ways that a clock may choose; the peak is that of the one that takes most
+  given,  // as choices in force say, which are of whole micro-batches
+};
+
 // A copy of the model on the device with a trainer of its own, whose steps touch nothing of the caller's.
 class DryRun {
  public:
@@ -81,15 +88,14 @@ class DryRun {
 
   std::int64_t weights() const { return weights_; }
 
-  // Fills all that a step adds to the weights. `by_clock`: a clock will choose among the ways to run a convolution, and the peak
-  // is that of the one that takes most. `whole`: by a step of a whole micro-batch.
-  void measure(MemoryPlan& plan, bool by_clock, bool whole) {
-    const std::vector<std::int64_t> sizes = whole ? std::vector{micro_batch_} : dry_sizes(micro_batch_);
+  // Fills all that a step adds to the weights.
+  void measure(MemoryPlan& plan, Ways ways) {
+    const std::vector<std::int64_t> sizes = ways == Ways::given ? std::vector{micro_batch_} : dry_sizes(micro_batch_);
     std::vector<double> activations;
     for (const std::int64_t size : sizes) activations.push_back(saved_by_forward(size));
     plan.activations = std::llround(at_size(sizes, activations, micro_batch_));
     double peak = peak_of_step(sizes, plan);
-    if (by_clock) peak = std::max(peak, peak_of_ways(sizes, plan));
+    if (ways == Ways::most) peak = std::max(peak, peak_of_ways(sizes, plan));
     plan.temporaries = std::llround(peak) - plan.gradients - plan.activations;
   }
 
@@ -218,7 +224,7 @@ MemoryPlan plan_memory(Module& model, const ExperimentConfig& config, const Trai
   plan.loader = loader_bytes(config, fields, device);
   DryRun run(model, training, task_of(config.data), hooks, config.data.batch, fields, compute_dtype_of(config), device);
   plan.weights = run.weights();
-  run.measure(plan, device.is_cpu() && !config.deterministic && choices == nullptr, choices != nullptr);
+  run.measure(plan, choices != nullptr ? Ways::given : device.is_cpu() && !config.deterministic ? Ways::most : Ways::first);
   plan.hooks += teachers;
   if (config.checkpoint.async && device.is_cpu()) plan.snapshot = plan.weights + plan.optimizer + plan.hooks;
   if (device.is_cpu()) plan.weights += bytes_of_pairs(model);  // what the steps above have made of them included
