@@ -9,7 +9,7 @@
 namespace tessera {
 
 // A copy of a network of built-in layers that has only some channels, in its layers' outputs, norms and the inputs of what reads
-// them. `keep` says which channels of each group of the network's flow stay; an empty list keeps all. What is left keeps its
+// them. `keep` says of each group of the network's flow which channels stay; an empty entry keeps all. What is left keeps its
 // values, trainability and masks, except masks that keep everything, which are dropped. On the CPU.
 std::unique_ptr<Module> narrowed(const Module& network, const ChannelFlow& flow, const std::vector<std::vector<bool>>& keep);
 

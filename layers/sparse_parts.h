@@ -17,7 +17,7 @@ class SparseParts {
 
   // Where the kept elements lie. Throws IoError where the buffer is no mask of this weight.
   const SparseWeightPtr& weight() const;
-  void changed();  // to be called when the buffer has changed: makes weight() anew
+  void changed();  // to be called when the buffer has changed: makes weight() anew at once, and throws what that throws
 
   // The kept elements of a dense weight, and its mask: u8, of its shape.
   void take(const Tensor& weight, const Tensor& mask);

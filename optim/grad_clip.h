@@ -11,7 +11,7 @@
 namespace tessera {
 
 // Returns the norm before clipping, an f64 scalar on the gradients' device: reading it is the caller's decision. It is NaN or
-// Inf when any f32 gradient holds one, and only then, because the sum is in double. In that case gradients become NaN. The sum
+// Inf when any f32 gradient holds one, and only then, because the sum is in double. The gradients then hold NaN. The sum
 // runs over blocks of fixed size in fixed order, so that the thread count moves no bit. Parameters without a gradient, or not
 // trainable, do not count. f32 and f64.
 Tensor clip_grad_norm(const std::vector<NamedParameter>& parameters, double max_norm);

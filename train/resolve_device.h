@@ -11,7 +11,7 @@ namespace tessera {
 // "auto" is the CPU until the tests that need a GPU have passed on one (docs/gpu-status.md).
 inline constexpr bool kAutoTakesGpu = false;
 
-// GPUs that a process sees. For people also the reasons why there are none, and why this build cannot compute on one of them.
+// GPUs that a process sees. For people also why there are none, and why this build cannot compute on each that it cannot.
 struct Gpus {
   int count = 0;
   std::string why_none;

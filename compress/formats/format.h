@@ -108,8 +108,8 @@ class Format {
   // Ranks between 1 and the largest, lowered to ones that go together.
   virtual Ranks legal_ranks(const DenseLayer&, Ranks ranks) const { return ranks; }
 
-  // Whether the last axis of the first defined factor runs over the input channels, so that a matrix that was multiplied to the
-  // input channels can be undone in that factor.
+  // Whether the last axis of the first defined factor runs over the input channels, so that a product of the weight with a matrix
+  // on that axis can be undone in that factor.
   virtual bool ends_in_input_channels() const { return false; }
 
   virtual FormatCost cost(const DenseLayer& layer, const Ranks& ranks) const = 0;

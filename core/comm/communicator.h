@@ -47,9 +47,9 @@ class Communicator {
   // (core/comm/heartbeat.h), another thread calls `silent` with it; `silent` has to end all ranks. Does nothing where MPI serves
   // one thread alone.
   virtual void watch(std::function<void(int rank)> silent) = 0;
-  // A second communicator of the same ranks, for calls by one other thread while calls on this one go on. Its calls may come in
-  // any order between those on this one. Collective when it is first asked for. It lives as long as this one; null where MPI
-  // serves one thread alone.
+  // A second communicator of the same ranks, for calls by one other thread while calls on this one go on. Its calls come in the
+  // same order on every rank, but each rank may mix them with those on this one as it likes. Collective when it is first asked
+  // for. It lives as long as this one; null where MPI serves one thread alone.
   virtual Communicator* beside() = 0;
 
   // By a rank above 0 that has failed: its next collective function tells rank 0, as RankFailed, and this rank waits for the end.

@@ -43,7 +43,7 @@ struct Conv2dPlan {
 // (core/cpu/depthwise); for windows side by side over f32 images of few channels, which fill no vector, the product over copied
 // windows. With more channels that product is a candidate after the direct ones. Of the two Winograds bf16 has only ours, which
 // multiplies in f32. The weight gradient of bf16 is the sum of those of parts of the images, one for each thread (split). It is
-// the first choice with or without a scope. Where the library has no convolution at all, that of f32 runs on widened operands.
+// the first choice with or without a scope. Where the library has no convolution of bf16, that of f32 runs on widened operands.
 // `run` executes a plan on the caller's operands, for timing.
 std::shared_ptr<Conv2dPlan> choose_conv2d_plan(Conv2dPass pass, const reference::Conv2dGeometry& geometry, DType dtype,
                                                const Conv2dForm& form, const std::function<void(const Conv2dPlan&)>& run);

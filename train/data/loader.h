@@ -21,7 +21,7 @@ struct LoaderOptions {
   int threads = 2;  // 0 assembles in the caller
   int prefetch = 4;  // batches held ahead of the caller at most
   Device device = {};  // where batches go; to a GPU they are copied ahead of time, see DeviceFeed
-  // With shares > 1 a batch is part `share` of the `shares` equal parts of the whole batch.
+  // With shares > 1 a batch is part `share`, from 0, of the `shares` equal, consecutive parts of the whole batch.
   int share = 0;
   int shares = 1;
 };

@@ -89,7 +89,7 @@ ScalingPlan plan_scaling(const Experiment& experiment, const RanksToPlan& asked,
 // How many of `ranks`, each with `threads` compute threads, a machine of so many processors has; 1 or more.
 std::int64_t ranks_of_a_machine(std::int64_t ranks, std::int64_t threads, std::int64_t processors);
 
-// Takes steps with the share of one of `ranks`, until `go_on`, which is asked after each step, says no. `begin` and the
+// Takes steps from `begin` with the share of one of `ranks`, until `go_on`, asked after each step, says no. `begin` and the
 // experiment's config are what Neighbours::start() was given.
 void take_steps_beside(const Experiment& experiment, std::int64_t ranks, std::string_view begin,
                        const std::function<bool()>& go_on);

@@ -22,9 +22,9 @@ std::vector<BrokenImage> recorded_broken_images(Vfs& vfs, const RunFolder& folde
 // Where the error is one of these images it ends with the command that goes on without it, unless SessionOptions::advise says no.
 std::string explain_io_error(RunContext& run, const IoError& error);
 
-// For the message of a run whose data is not as it was: names the recorded images that are not what the run began with. "" where
-// there is none. "; photos/train/cat/3.jpg, which ended this run, is gone: tessera resume RUN data.on_bad_image=skip goes on
-// without it".
+// For the message of a run whose data is not as it was: names the recorded images that are not what the run began with, as in
+// "; photos/train/cat/3.jpg, which ended this run, is gone: tessera resume RUN data.on_bad_image=skip goes on without it". ""
+// where there is none.
 std::string changed_images(Vfs& vfs, const RunFolder& folder, const ExperimentConfig& config);
 
 // Where the resolved config `after` skips bad images: adds to its data.left_out each image that ended the run and is not whole

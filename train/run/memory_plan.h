@@ -13,8 +13,8 @@
 
 namespace tessera {
 
-// Bytes of the device's memory at the highest point of a training step, by what they are: data sets and snapshots are counted in
-// the host's memory where the device is a GPU. Libraries' own memory and the program's text are not in it.
+// Bytes of the device's memory at the highest point of a training step, by what they are. Where the device is a GPU, data sets
+// and snapshots are in the host's memory and count 0. Libraries' own memory and the program's text are not in it.
 struct MemoryPlan {
   std::int64_t data_set = 0;  // pixels and labels of all splits
   std::int64_t loader = 0;  // batches held ahead, and the one in use; on a GPU also the one that a recorded step reads

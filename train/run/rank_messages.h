@@ -60,10 +60,10 @@ std::int64_t fair_threads(Communicator& ranks);
 // For each different text the first of the ranks that give it.
 std::vector<int> first_ranks(Communicator& ranks, std::string_view text);
 
-// Throws the same Error on every rank. It names the first rank and key whose value is not rank 0's. `mine` is a map with the
-// same keys everywhere; `what` is what they belong to: "the program or machine".
+// Where values differ, throws the same Error on every rank. It names the first rank and key whose value is not rank 0's. `mine`
+// is a map with the same keys everywhere; `what` is what they belong to: "the program or machine".
 void compare_keys(Communicator& ranks, const Value& mine, std::string_view what);
-// Compares parameters, masks and buffers: names, types, shapes and bytes.
+// The same of a network's parameters, masks and buffers: names, types, shapes and bytes.
 void compare_models(Communicator& ranks, Module& model);
 // The same of the tensors of parts of a checkpoint, and what stands beside them.
 void compare_parts(Communicator& ranks, const std::map<std::string, State>& parts);

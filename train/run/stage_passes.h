@@ -45,7 +45,7 @@ PassReport run_stage_pass(StagePass& pass, const StageConfig& stage, std::unique
 // decode at 1, and training, with a batch.
 std::vector<TimedBatch> other_phases(Phase decides, const ReportConfig& report, std::optional<std::int64_t> training_batch);
 
-// Why a veto could not time a network that reads `input` as its block asks, by the block's keys. The network stays as it is.
+// Why a veto could not time a network, which reads `input`, in its block's phase and length; by keys. The network stays.
 std::vector<BlockProblem> timing_problems(const VetoOptions& veto, Module& network, const Shape& input);
 
 // Gives the model what a training stage would leave for later passes, for callers that do not train: masks of its pruning's

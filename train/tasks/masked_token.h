@@ -1,4 +1,4 @@
-// Masked language modelling as BERT has it (Devlin et al. 2019, section 3.1): which tokens are hidden in a text ("targets").
+// Masked language modelling as BERT has it (Devlin et al. 2019, section 3.1): which token each hidden one was ("targets").
 // Metrics: nats per hidden token, which decides; the share of them whose likeliest token is the true one.
 #pragma once
 

@@ -8,8 +8,8 @@
 
 namespace tessera::cpu::depthwise {
 
-// Whether there are as many groups, more than one, as channels of x and of y, and padding reaches no further than the filter's
-// last element.
+// Whether a convolution is depthwise: it has as many groups, more than one, as x has channels, and y has as many
+// channels.
 bool suits(const reference::Conv2dGeometry& g);
 
 // Those of isa().

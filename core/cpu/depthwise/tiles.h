@@ -82,7 +82,7 @@ void add_tile(const Strip& strip, const float* grad_y, std::int64_t first, Chann
   }
 }
 
-// Rows whose sums and filters fill the registers: 32 with 16 lanes, 16 with 8.
+// Rows whose sums and filters fill the registers. There are 32 registers with 16 lanes, 16 with 8.
 template <int W>
 inline constexpr int kMostRows = W == 16 ? 2 : 1;
 

@@ -89,7 +89,7 @@ void add_piece(const Piece& piece, const Lists& lists, const float* weights, con
   }
 }
 
-// Vectors of positions whose sums fill the registers: 32 with 16 lanes, 16 with 8.
+// Vectors of positions whose sums fill the registers. There are 32 registers with 16 lanes, 16 with 8.
 template <int W, int R>
 inline constexpr int kVectors = W == 16 || R <= 2 ? 4 : 2;
 

@@ -8,7 +8,7 @@
 
 namespace tessera {
 
-// Gives sums where no two ranks have the same GPU, which NCCL does not serve; otherwise a warning on rank 0 says so. Ranks
+// Gives sums where no two ranks have the same GPU, which NCCL does not serve; otherwise null, with a warning on rank 0. Ranks
 // exchange pieces, add them in the order of ranks and gather the results: NCCL's own sums are taken in an order that depends on
 // the machines. Throws DeviceError where NCCL fails or takes longer than a minute to connect. For what fails later, such as a
 // connection that breaks or a sum that takes the GPU five minutes, `failed` is called first, maybe by another thread and again
