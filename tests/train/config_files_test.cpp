@@ -27,8 +27,8 @@ Cost cost_of(const std::string& file) {
 // 1,280, the linear layer 1,280.
 TEST(ConfigFiles, SixConvolutionsHaveThePublishedSizes) {
   for (const char* length : {"", "_full"}) {
-    const Cost dense = cost_of(str("cifar10/garipov_dense", length, ".yaml"));
-    const Cost train = cost_of(str("cifar10/garipov_tt", length, ".yaml"));
+    const Cost dense = cost_of(str("tables/cifar10_garipov/dense", length, ".yaml"));
+    const Cost train = cost_of(str("tables/cifar10_garipov/tt", length, ".yaml"));
     EXPECT_EQ(dense.parameters, 557248);
     EXPECT_EQ(train.parameters, 172518);
     EXPECT_EQ(dense.macs, train.macs);
