@@ -17,7 +17,7 @@
 namespace tessera {
 namespace {
 
-// What a fork in the middle of a stage may change.
+// The settings that a fork in the middle of a stage may change.
 Value asked_of(const AdmmConfig& config) {
   Value asked = Value::map();
   asked.set("rho", config.rho);
@@ -26,7 +26,7 @@ Value asked_of(const AdmmConfig& config) {
   return asked;
 }
 
-constexpr double kLeastNorm = 1e-30;  // below every weight of f32: no residual is infinite
+constexpr double kLeastNorm = 1e-30;  // far below any norm of trained weights; keeps the residual of a zero weight finite
 
 std::string larger(double rho) { return formatted("%.3g", 10 * rho); }
 
@@ -118,7 +118,7 @@ void Admm::judge() {
                     " the weights do not follow them: try ", larger(rho_)));
   } else if (course == Course::stalled && !stalled_) {
     stalled_ = true;
-    if (config_.balance) return;  // it raises rho
+    if (config_.balance) return;  // `balance` raises rho
     log_warning(str("admm: the residual has stopped falling: layer '", now.layer, "' is ", formatted("%.3g", now.relative),
                     " of its norm away from its copy, after ", history_.size(), " updates. rho ", shortest(rho_),
                     " is too small for the learning rate and the length of the stage: try ", larger(rho_)));
@@ -197,7 +197,7 @@ void Admm::load_state(const State& state) {
   for (const Value& each : state.meta.at("history").as_list()) history_.push_back(read<Residuals>(each));
   const Value& asked = state.meta.at("asked");
   if (asked == asked_of(config_)) return;
-  // A fork that changes rho begins to judge anew.
+  // A fork that changes rho judges the residuals anew.
   stopped_ = stalled_ = false;
   const double before = asked.at("rho").as_double();
   set_rho(rho_ == before ? config_.rho : rho_ * (config_.rho / before));

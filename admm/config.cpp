@@ -55,7 +55,7 @@ std::int64_t update_count(const AdmmConfig& config, const StageLength& stage) {
   return stage.steps / update_interval(config, stage);
 }
 
-// Steps after the last update but one train with rho_end.
+// The steps after the second-to-last update train with rho_end.
 double rho_after(const AdmmConfig& config, std::int64_t updates, const StageLength& stage) {
   const std::int64_t changes = update_count(config, stage) - 1;
   if (!config.rho_end || changes < 1) return config.rho;

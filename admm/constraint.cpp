@@ -29,7 +29,7 @@ class LowRank final : public Constraint {
 
  private:
   std::shared_ptr<const Format> form_;
-  const Format& held_;  // of form_
+  const Format& held_;  // refers into form_
   Ranks ranks_;
   ProjectOptions options_;
 };

@@ -30,7 +30,7 @@ std::vector<std::size_t> largest_first(std::span<const Tensor> weights) {
   return order;
 }
 
-// Those that this rank projects: the next largest goes to the rank with the fewest elements until then.
+// The layers that this rank projects. Layers are dealt largest first, each to the rank with the fewest elements so far.
 std::vector<std::size_t> share_of(const std::vector<std::size_t>& order, std::span<const Tensor> weights,
                                   const Communicator& ranks) {
   std::vector<std::int64_t> load(static_cast<std::size_t>(ranks.size()), 0);
@@ -45,10 +45,10 @@ std::vector<std::size_t> share_of(const std::vector<std::size_t>& order, std::sp
 
 void project_some(std::span<const ConstrainedLayer> layers, std::span<const Tensor> weights, const std::vector<std::size_t>& some,
                   std::vector<Tensor>& projected) {
-  // One layer has all threads for itself; a GPU has one queue. With several layers each has one thread, also where a rank has one
-  // of them: the bytes of a projection may depend on its threads.
+  // A single layer uses all threads, and a GPU has one queue. With several layers, each is projected by one thread, even if this
+  // rank has only one of them: the bytes of a projection may depend on its number of threads.
   if (layers.size() <= 1 || weights[0].device().is_cuda()) {
-    std::optional<ThreadDecisions> first;  // a clock cannot choose: other ranks do not come to the same products
+    std::optional<ThreadDecisions> first;  // no choice by timing: the other ranks do not reach the same products
     if (!weights.empty() && weights[0].device().is_cuda()) first.emplace(DecisionMap());
     for (const std::size_t i : some) projected[i] = project(layers[i], weights[i]);
     return;
@@ -68,7 +68,7 @@ void project_some(std::span<const ConstrainedLayer> layers, std::span<const Tens
   if (failure) std::rethrow_exception(failure);
 }
 
-// Each rank has its own; behind it all have all. What a rank lacks it adds as -0, which changes no number, not even another zero.
+// Gives every rank the projections of all. A rank adds -0 for those that it lacks: this changes no number, not even another zero.
 void exchange(Communicator& ranks, std::span<const Tensor> weights, std::vector<Tensor>& projected) {
   charge_profile(ProfilePart::hooks, "projections");
   for (std::size_t i = 0; i < projected.size(); ++i) {

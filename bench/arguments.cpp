@@ -15,9 +15,9 @@ namespace {
 constexpr int kDone = 0;
 constexpr int kVoid = 1;
 constexpr int kUnusable = 2;
-constexpr std::int64_t kMostThreads = 1024;  // as of an experiment's threads.compute
+constexpr std::int64_t kMostThreads = 1024;  // the limit of an experiment's threads.compute, too
 
-// Each side has kernels that only some of these hold back.
+// Each side has kernels that only some of these variables limit.
 void check_instruction_set_is_free() {
   for (const char* name : {"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA", "TESSERA_ISA"}) {
     const char* const value = std::getenv(name);
@@ -26,7 +26,7 @@ void check_instruction_set_is_free() {
   }
 }
 
-// Where files lie on one machine says nothing to another.
+// A path of one machine means nothing on another one, so only the file's name is kept.
 std::string without_folders(std::string_view word) {
   return word.starts_with('/') ? std::filesystem::path(word).filename().string() : std::string(word);
 }

@@ -1,5 +1,5 @@
-// Times attention, forward and backward of one causal sequence: alone, as a share of the multiply-add peak; with sparse patterns
-// against dense attention; where --python names an interpreter that has torch, dense attention against PyTorch's.
+// Times attention, forward and backward of one causal sequence: dense attention as a share of the multiply-add peak, attention
+// with sparse patterns against dense attention and, if --python names an interpreter that has torch, dense against PyTorch's.
 // Exit codes: 0 measured, 1 the comparison is void (results differ, rival crippled), 2 PyTorch is missing or bad arguments.
 #include <fmt/format.h>
 
@@ -76,7 +76,7 @@ void measure(const Options& options) {
     measure_torch(torch, chosen, rows);
   }
   const CommonOptions to = destination(options.common, options.only, TESSERA_BENCH_DIR "/results/attention_bench.jsonl");
-  for (const Value& row : rows) publish(to, surroundings, row);  // all or none: a run that is cut leaves no part of a table
+  for (const Value& row : rows) publish(to, surroundings, row);  // all or none: an interrupted run leaves no partial table
 }
 
 int run_program(const std::vector<std::string_view>& words) {

@@ -27,7 +27,7 @@ namespace tessera::bench {
 namespace {
 
 constexpr Target kDenseTargets[]{{"least", 0.97}};  // the library's time over ours
-constexpr Target kCoreTargets[]{{"geometric_mean", 1.5}, {"least", 1.0}};  // cuDNN's time over the op's: no shape is slower
+constexpr Target kCoreTargets[]{{"geometric_mean", 1.5}, {"least", 1.0}};  // cuDNN's time over the op's: no shape may be slower
 constexpr Target kMemoryTargets[]{{"least", 0.85}};  // share of the copy's bandwidth
 constexpr Target kNetworkTargets[]{{"least", 1.3}};  // the dense network's time over the factored one's
 
@@ -35,7 +35,7 @@ struct Options {
   CommonOptions common{.rounds = 15, .results = TESSERA_BENCH_DIR "/results/cuda_op_bench.jsonl"};
   std::string part;
   std::string only;
-  std::string precision;  // of parts dense and sparse; empty: all
+  std::string precision;  // of the parts dense and sparse; empty means all
   std::int64_t megabytes = 1024;
 
   bool wants(const std::string& op, const std::string& shape) const {
@@ -44,7 +44,7 @@ struct Options {
   bool wants_precision(std::string_view name) const { return precision.empty() || precision == name; }
 };
 
-// Where lines go, and what all of them say.
+// Where result lines go, and the surroundings that each of them states.
 struct Output {
   CommonOptions options;
   Value surroundings;
@@ -84,7 +84,7 @@ void print_rotated(const Value& row) {
   std::fflush(stdout);
 }
 
-// The rows of a part. One that cannot be measured does not stop those behind it.
+// Measures the rows of a part. A row that cannot be measured does not stop the rows after it.
 class Rows {
  public:
   Rows(const Options& options, const Output& output) : options_(options), output_(output) {}
@@ -105,7 +105,7 @@ class Rows {
     }
   }
 
-  // A verdict on each target, or a summary where there is none, printed and as lines.
+  // Prints a verdict on each target, or a summary if there are no targets, and appends them as lines.
   void judge(const Ratios& ratios, std::span<const Target> targets) const {
     if (ratios.values.empty() && ratios.failed == 0) return;
     if (targets.empty()) output_.line(summary_row(ratios));
@@ -113,7 +113,7 @@ class Rows {
     print_verdict(verdict_of(ratios, targets));
   }
 
-  // Verdicts on each op and, where there are several, on all. Throws where rows failed.
+  // Gives verdicts on each op and, if there are several, on all of them together. Throws if rows failed.
   void conclude(std::span<const Target> targets) const {
     TESSERA_CHECK(!ops_.empty(), ConfigError, "cuda_op_bench: --only '", options_.only, "' is in no op and shape of part ",
                   options_.part, options_.precision.empty() ? "" : " in ", options_.precision);
@@ -167,7 +167,7 @@ void measure_dense_part(const Options& options, Device device, Rows& rows) {
   rows.conclude(kDenseTargets);
 }
 
-// Weights are constant in the forward alone, as in inference: what the rivals derive from theirs is never timed.
+// Our weights are constant only in the forward, as in inference. What the rivals derive from their weights is never timed.
 Value measured_sparse(ConvPass pass, const SparseProductCase& of, const Tensor& mask, const char* precision, Device device,
                       const Options& options) {
   const DecisionScope decisions({.measure = true, .forced = way_of(of.pattern)});
@@ -175,7 +175,7 @@ Value measured_sparse(ConvPass pass, const SparseProductCase& of, const Tensor& 
   if (pass == ConvPass::forward) constant.emplace();
   const RotatedCase rotated = cuda_sparse_case(pass, of, mask, precision, device);
   Value row = measured(rotated, device, options);
-  const Value::List& refused = row.at("rivals_refused").as_list();  // what is unsupported first
+  const Value::List& refused = row.at("rivals_refused").as_list();  // unsupported sides come first
   for (std::size_t i = 0; i < refused.size(); ++i) {
     fmt::print("{:>11} {}: {}: {}\n", "", i < rotated.unsupported.size() ? "unsupported" : "refused",
                refused[i].at("name").as_string(), refused[i].at("why").as_string());
@@ -189,7 +189,7 @@ Value measured_sparse(ConvPass pass, const SparseProductCase& of, const Tensor& 
 }
 
 void measure_sparse_part(const Options& options, Device device, Rows& rows) {
-  Ratios of_dense{"every op, cuBLASLt's dense product"};  // its time over ours
+  Ratios of_dense{"every op, cuBLASLt's dense product"};  // cuBLASLt's time over ours
   for (const char* precision : {"f32", "bf16", "f16"}) {
     if (!options.wants_precision(precision)) continue;
     for (const SparseProductCase& of : cuda_sparse_cases()) {
@@ -210,7 +210,7 @@ void measure_sparse_part(const Options& options, Device device, Rows& rows) {
 
 double median_ms(const Value& way) { return way.at("ms").at("median").as_double(); }
 
-// An op whose tile a model chooses.
+// An op with the tile that a cost model chooses.
 template <class Shape>
 struct SweptPart {
   std::string op;
@@ -220,13 +220,13 @@ struct SweptPart {
   std::span<const Target> targets = {};
 };
 
-// Each pick, which needs no clock, is printed before its row is measured.
+// The planner's pick needs no clock, so it is printed before its row is measured.
 template <class Shape>
 void measure_swept(const SweptPart<Shape>& part, const Options& options, Device device, Rows& rows) {
-  Ratios of_model{str(part.op, ", the model's tile")};  // time of the clock's tile over that of the model's
+  Ratios of_model{str(part.op, ", the model's tile")};  // time with the clock's tile over time with the model's
   for (const Shape& shape : part.shapes) {
     rows.row(part.op, to_string(shape), [&] {
-      ++of_model.failed;  // until it is measured
+      ++of_model.failed;  // counts as failed until it is measured
       const TilePick pick = part.pick(shape, device);
       fmt::print("{}: the planner takes {}{}{}\n", to_string(shape), pick.planned, pick.reason.empty() ? "" : ": ", pick.reason);
       const DecisionScope decisions({.measure = true});

@@ -1,8 +1,8 @@
-// Times one-token forwards of GPT-2's smallest network behind a prompt, as in generation, against PyTorch in the same run: the
-// same weights and tokens, the scores compared first, then rounds in turn. The rival has a static cache, and runs in its fastest
-// way: eager or compiled, malloc, ATen's instruction set, what waiting threads do. Up to three ways that a short sweep finds
-// within half of its best take part in every round. Beside them: a pass that only reads as many bytes as the weights have, and in
-// bf16 our forward in f32. Then the network with compressed MLPs beside ours dense.
+// Times one-token forwards of GPT-2's smallest network after a prompt, as in generation, against PyTorch in the same run. Both
+// have the same weights and tokens. The scores are compared first, then the sides take turns. The rival has a static cache and
+// its fastest settings: eager or compiled, malloc, ATen's instruction set, what waiting threads do. A sweep chooses up to three
+// within 1.5 times its best, and they take part in every round. So do a pass that only reads as many bytes as the weights have
+// and, in bf16, our forward in f32. Then the network with compressed MLPs is timed against our dense one.
 // Exit codes: 0 measured, whatever is reached, 1 the comparison is void (scores differ, rival crippled), 2 PyTorch is missing or
 // bad arguments.
 #include <fmt/format.h>
@@ -28,10 +28,10 @@
 namespace tessera::bench {
 namespace {
 
-// Both sides round every activation to bf16, in other places.
+// Both sides round every activation to bf16, but in different places.
 constexpr double kBf16Tolerance = 3e-2;
 
-// Least ratio to torch, share of a stream that only reads, and ratio to our f32; 0 where none is set.
+// The least ratio to torch, the least share of a read-only stream's speed, and the least ratio to our f32. 0 means no target.
 struct Targets {
   double ratio, stream, f32;
 };
@@ -53,10 +53,10 @@ std::vector<std::string> chosen_rows(const Options& options) {
   return rows;
 }
 
-// What is timed beside torch.
+// Our sides, which are timed in turn with torch.
 struct OurSides {
   DecodeWorkload ours;
-  std::optional<DecodeWorkload> in_f32;  // beside bf16
+  std::optional<DecodeWorkload> in_f32;  // only if the precision is bf16
   StreamSide stream;
 
   explicit OurSides(const std::string& precision) : ours(gpt2_small(), precision), stream(read_side(ours.weight_bytes())) {

@@ -14,7 +14,7 @@
 namespace tessera::bench {
 namespace {
 
-constexpr double kBeyondCaches = 128.0 * (1 << 20);  // the largest of today, a B200's, has 126 MB; an H200's 50
+constexpr double kBeyondCaches = 128.0 * (1 << 20);  // the largest cache of today, a B200's, has 126 MB; an H200's has 50 MB
 constexpr double kMostSets = 2048;
 constexpr double kReplaySeconds = 1e-3;
 constexpr double kMostCalls = 4096;  // nodes of a graph
@@ -23,7 +23,7 @@ constexpr double kQuickShare = 1.5;
 constexpr int kEagerCalls = 3;
 constexpr double kEagerShare = 3;
 constexpr double kLaunchSeconds = 30e-6;  // how much longer the launches of one engine may take than another's
-constexpr std::int64_t kComparedElements = 1 << 20;  // from either end
+constexpr std::int64_t kComparedElements = 1 << 20;  // from each end
 
 struct Refusals {
   Value::List rows;
@@ -35,7 +35,7 @@ struct Refusals {
   }
 };
 
-// Elements of set 0 that are compared: all, or as many images, or rows, from the start as from the end.
+// The compared elements of set 0: all of them, or equally many images (or rows) from the start and from the end.
 std::vector<float> sample_of(const RotatedSide& side) {
   side.output.fill(std::numeric_limits<double>::quiet_NaN());
   side.run(0);
@@ -66,8 +66,8 @@ void check_close(const std::vector<float>& expected, const RotatedSide& side, do
                 largest, "; must agree to ", tolerance, " of it");
 }
 
-// Of the contestants those whose second call takes no more than kQuickShare of the fastest one's: engines differ by factors of a
-// hundred, and the slow ones would take most of the time of a sweep.
+// The contestants whose second call takes at most kQuickShare times the fastest one's. Engines differ by factors of a hundred,
+// and the slow ones would take most of the time of a sweep.
 std::vector<Contestant> near_the_fastest(std::vector<Contestant> graphs, Device device) {
   std::vector<double> seconds;
   for (const Contestant& graph : graphs) {
@@ -79,14 +79,14 @@ std::vector<Contestant> near_the_fastest(std::vector<Contestant> graphs, Device 
   return near;
 }
 
-// The least of a few calls on set 0, with their launches.
+// The least time of a few calls on set 0, including their launches.
 double eager_seconds(const RotatedSide& side, Device device) {
   double least = std::numeric_limits<double>::infinity();
   for (int call = 0; call < kEagerCalls; ++call) least = std::min(least, seconds_on(device, [&] { side.run(0); }));
   return least;
 }
 
-// What `use` gives for a rival; of one that throws, `refusals` say why.
+// Calls `use`, which tries a rival. If it throws, `refusals` gets the reason and the result is false.
 template <class Use>
 bool usable(const RotatedSide& rival, Refusals& refusals, const Use& use) {
   try {
@@ -102,7 +102,7 @@ bool usable(const RotatedSide& rival, Refusals& refusals, const Use& use) {
   return false;
 }
 
-// What sides are to give: what the first way of ours does. Throws NumericError where further ways differ.
+// What all sides must compute: the result of our first way. Throws NumericError if one of our other ways differs.
 std::vector<float> expected_of(const RotatedCase& rotated) {
   std::vector<float> expected = sample_of(rotated.ours.front());
   for (const RotatedSide& way : std::span(rotated.ours).subspan(1)) check_close(expected, way, rotated.tolerance);
@@ -111,11 +111,11 @@ std::vector<float> expected_of(const RotatedCase& rotated) {
 
 struct Admitted {
   std::vector<Contestant> graphs;
-  std::size_t timed = 0;  // sides that agree
+  std::size_t timed = 0;  // number of sides that agree
 };
 
-// Graphs of the sides that agree with ours, can be recorded, and are not far slower than others when called once: recording runs
-// each of the sets.
+// Graphs of the sides that agree with ours, can be recorded, and are not far slower than the fastest in a single call. Slow sides
+// are not recorded because recording runs each of the sets.
 Admitted admitted(std::span<const RotatedSide> sides, const std::vector<float>& expected, const RotatedCase& rotated,
                   Device device, std::size_t calls, Refusals& refusals) {
   std::vector<double> seconds(sides.size(), std::numeric_limits<double>::infinity());
@@ -137,14 +137,14 @@ Admitted admitted(std::span<const RotatedSide> sides, const std::vector<float>& 
   return found;
 }
 
-// What is compared with ours: the best of some sides, and what the line says of the others. Empty of none.
+// The sides that ours are compared with: the best of a group, and the rows of its sweep for the result line.
 struct Field {
   std::vector<Contestant> finalists;
   Value sweep = Value::list();
   std::size_t timed = 0;
 };
 
-// Throws InternalError where no side is left.
+// Empty if `sides` is. Throws InternalError if no side agrees with ours.
 Field field_of(std::span<const RotatedSide> sides, const std::vector<float>& expected, const RotatedCase& rotated, Device device,
                std::size_t calls, Refusals& refusals) {
   if (sides.empty()) return {};
@@ -164,7 +164,7 @@ Samples per_call(const Samples& samples, std::size_t calls) {
   return each;
 }
 
-// Under these keys the fastest of the sides begin <= side < end.
+// Sets these keys to the fastest of the sides begin <= side < end.
 void set_best(Value& row, const char* name, const char* ratio, std::span<const Contestant> sides,
               std::span<const Samples> samples, std::size_t begin, std::size_t end) {
   const std::size_t best = begin + fastest(samples.subspan(begin, end - begin));

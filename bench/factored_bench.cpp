@@ -1,6 +1,6 @@
 // Times factored layers against the best dense layer that computes the same function: ours, or oneDNN called directly, Winograd
-// included; inference, in which either side keeps what it derives from its weights, and training (forward and both backwards).
-// Then, where --python names an interpreter that has them, against TensorLy-Torch's factored layers and PyTorch's linear ones.
+// included. It times inference, in which both sides keep what they derive from weights, and training (forward, both backwards).
+// If --python names an interpreter that has them, TensorLy-Torch's factored layers and PyTorch's linear ones are rivals too.
 // Exit codes: 0 measured, 1 the comparison is void (results differ, rival crippled), 2 a library is missing or bad arguments.
 #include <fmt/format.h>
 
@@ -142,7 +142,7 @@ void measure_libraries(const LibraryOptions& options, const std::vector<LibraryT
   }
 }
 
-// Before anything is measured: a run of many minutes is not to end without its last rows.
+// Runs before anything is measured, so that a run of many minutes does not end without its last rows.
 void check_interpreter(const LibraryOptions& options) {
   try {
     check_library(options);
@@ -180,7 +180,7 @@ void measure(const Options& options) {
     measure_libraries(library, libraries, rows);
   }
   const CommonOptions to = destination(options.common, options.only, TESSERA_BENCH_DIR "/results/factored_bench.jsonl");
-  for (const Value& row : rows) publish(to, surroundings, row);  // all or none: a run that is cut leaves no part of a table
+  for (const Value& row : rows) publish(to, surroundings, row);  // all or none: an interrupted run leaves no partial table
 }
 
 int run_program(const std::vector<std::string_view>& words) {

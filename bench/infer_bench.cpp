@@ -1,7 +1,7 @@
-// Times inference of named networks, batch norm folded, against PyTorch in the same run: the same weights and images, the logits
-// compared first, then rounds in turn. The rival folds too, and runs in its fastest way: memory layout, malloc, ATen's
-// instruction set, what waiting threads do, for one image one thread or all; eager, frozen, optimised or compiled graphs. Up to
-// three ways that a short sweep finds within half of its best take part in every round; the fastest of them there is the rival.
+// Times inference of named networks, with batch norm folded, against PyTorch in the same run. Both have the same weights and
+// images. The logits are compared first, then the sides take turns. The rival folds too and has its fastest settings: memory
+// layout, malloc, ATen's instruction set, what waiting threads do, one thread or all for one image, and eager, frozen, optimised
+// or compiled graphs. A short sweep chooses up to three within 1.5 times its best for all rounds. Their fastest is the rival.
 // Exit codes: 0 measured, 1 the comparison is void (logits differ, rival crippled), 2 PyTorch is missing or bad arguments.
 #include <fmt/format.h>
 

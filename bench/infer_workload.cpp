@@ -16,7 +16,7 @@ namespace {
 constexpr std::int64_t kColours = 3;
 constexpr std::uint64_t kSeed = 1;
 
-// Statistics, scales and offsets as training leaves them: fresh ones would make folding trivial.
+// Statistics, scales and offsets as they are after training. With fresh ones folding would be trivial.
 void randomise_norms(Module& network) {
   const auto fill = [](const std::string& path, const Tensor& value, double low, double high) {
     fill_uniform(value, RngStream(kSeed, "bench", path), low, high);

@@ -1,5 +1,5 @@
-// Times core/linalg: contractions against copies to matrices and one GEMM of the same library, the copies beside the streaming
-// bandwidth, which they have to come near; randomised SVD against scikit-learn's, whose error it must meet.
+// Times core/linalg. Contractions run against copies to matrices and one GEMM of the same library. The copies are compared with
+// the streaming bandwidth and must come near it. Randomised SVD runs against scikit-learn's and must meet its error.
 // Exit codes: 0 measured, 1 the comparison is void (results differ, errors too large, rival crippled), 2 scikit-learn is missing
 // or bad arguments.
 #include <fmt/format.h>
@@ -22,7 +22,7 @@ constexpr std::int64_t kRank = 15;
 constexpr std::int64_t kLargestContraction = 256, kLargestSvd = 4096;
 
 constexpr std::int64_t kEverySize = 65536;
-constexpr std::int64_t kStreamMegabytes = 256;  // of each array of the yardstick
+constexpr std::int64_t kStreamMegabytes = 256;  // of each array of the bandwidth measurement
 
 struct Options {
   CommonOptions common;
@@ -37,8 +37,8 @@ void print_row(const std::string& name, const Value& row, const char* ours) {
   std::fflush(stdout);
 }
 
-// The rival's copies of tensors that no cache holds, by their orders: how much of the streaming bandwidth they reach. Empty in a
-// run of small sizes.
+// Times the rival's permuting copies of tensors larger than any cache. Gives the share of the streaming bandwidth for each order.
+// Empty in a run of small sizes.
 std::map<std::string, double> measure_permutes(const Options& options, Value::List& rows) {
   std::map<std::string, double> shares;
   if (options.largest < kPermuteSize) return shares;
@@ -54,7 +54,7 @@ std::map<std::string, double> measure_permutes(const Options& options, Value::Li
   return shares;
 }
 
-// The least share of the copies that the rival makes; infinite where it makes none.
+// The least share among the copies that the rival makes. Infinite if it makes none.
 double least_share(const Value& row, const std::map<std::string, double>& shares) {
   double least = INFINITY;
   for (const Value& order : row.at("permutes").as_list()) least = std::min(least, shares.at(order.as_string()));
@@ -100,7 +100,7 @@ Value::List measure_svds(const Options& options) {
                  row.at("equal_work").at("error").as_double(), row.at("equal_work_ratio").at("median").as_double());
     }
   }
-  if (rows.empty()) return rows;  // all are larger than asked for
+  if (rows.empty()) return rows;  // all sizes are larger than the limit
   print_verdict(verdict_of(all, {}));
   return rows;
 }
@@ -119,7 +119,7 @@ void measure(const Options& options) {
   }
   const bool whole = everything && options.largest == kEverySize;
   const CommonOptions to = destination(options.common, whole ? "" : "a part", TESSERA_BENCH_DIR "/results/linalg_bench.jsonl");
-  for (const Value& row : rows) publish(to, surroundings, row);  // all or none: a run that is cut leaves no part of a table
+  for (const Value& row : rows) publish(to, surroundings, row);  // all or none: an interrupted run leaves no partial table
 }
 
 int run_program(const std::vector<std::string_view>& words) {

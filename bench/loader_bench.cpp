@@ -1,7 +1,7 @@
-// Times how fast a folder of JPEGs becomes normalised batches of 224x224, against torchvision on Pillow in the same run: the same
-// files, which the rival's script writes, and the same steps, decoding, resizing, cutting out and normalising. The pixels of both
-// are compared first. On each number of cores that is asked for, PyTorch's DataLoader has 0, 1 and 2 workers; each takes part in
-// every round, and the fastest there is the rival.
+// Times how fast a folder of JPEGs becomes normalised batches of 224x224, against torchvision on Pillow in the same run. Both
+// read the same files, which the rival's script writes, and both decode, resize, crop and normalise. Their pixels are compared
+// first. On each number of cores that is asked for, PyTorch's DataLoader has 0, 1 and 2 workers. Each of these takes part in
+// every round, and the fastest is the rival.
 // Exit codes: 0 measured, 1 the comparison is void (pixels differ), 2 torchvision or cores are missing, or bad arguments.
 #include <fmt/format.h>
 
@@ -23,7 +23,7 @@
 namespace tessera::bench {
 namespace {
 
-// Bytes are to be equal: one that is not is off by 0.017 of a deviation or more. Of a float's rounding there are some 1e-7.
+// Bytes must be equal: a wrong byte is off by at least 0.017 standard deviations. Float rounding is off by about 1e-7.
 constexpr double kPixelTolerance = 2e-6;
 constexpr std::int64_t kCompared = 128;  // images at most
 constexpr Target kTarget{"least", 1.3};
@@ -41,7 +41,7 @@ struct TimedCase {
   std::int64_t cores;
 };
 
-// On one core, then on as many as --threads says.
+// On one core, then on the number of cores that --threads gives.
 std::vector<TimedCase> cases(const Options& options) {
   std::vector<TimedCase> all;
   for (const std::int64_t cores : {std::int64_t{1}, options.common.threads}) {
@@ -61,7 +61,7 @@ TorchRival rival_in(const Options& options, const std::filesystem::path& folder,
           {.channels_last = false, .avx512 = __builtin_cpu_supports("avx512vl") != 0}};
 }
 
-// How far the two sides' pixels are apart, as a share of the largest.
+// The largest difference of the two sides' pixels, relative to the largest pixel.
 double compared_pixels(TorchRival& rival, const std::filesystem::path& folder, const Options& options) {
   const std::int64_t count = std::min(options.images, kCompared);
   const std::filesystem::path file = folder / "values";
@@ -118,7 +118,7 @@ Value measure_case(const TimedCase& timed, const Files& files, const Options& op
     const std::string command = str("epoch ", timed.frame, ' ', workers, ' ', options.batch);
     sides.emplace_back([&rival, command] { return rival.ask(command).at("ms").as_double(); });
   }
-  for (const auto& side : sides) side();  // files, threads and processes are there
+  for (const auto& side : sides) side();  // files are cached, threads and processes started
   const std::vector<Samples> samples =
       interleave(sides.size(), options.common.rounds, kTurnsAlone, [&](std::size_t side) { return sides[side](); });
   const FinalistTimes times(samples[0], {samples.begin() + 1, samples.end()});
@@ -155,7 +155,7 @@ void measure(const Options& options) {
   std::vector<Value> rows;
   Ratios ratios{"loader"};
   for (const TimedCase& each : timed) ratios.add(rows.emplace_back(measure_case(each, files, options)));
-  for (const Value& row : rows) publish(to, surroundings, row);  // all or none
+  for (const Value& row : rows) publish(to, surroundings, row);  // all or none: an interrupted run leaves no partial table
   print_verdict(verdict_of(ratios, {&kTarget, 1}));
 }
 

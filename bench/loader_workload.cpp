@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::uint64_t kSeed = 1;
 
-// ImageNet's statistics, which the rival's script has too.
+// ImageNet's statistics, which the rival's script also has.
 Value list_of(std::initializer_list<double> numbers) { return Value::list(Value::List(numbers.begin(), numbers.end())); }
 
 DataConfig config_of(const std::filesystem::path& root, const LoaderCase& timed) {

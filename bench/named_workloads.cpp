@@ -47,12 +47,12 @@ WorkloadConfig resnet20() {
 WorkloadConfig imagenet_resnet(const std::string& model) {
   WorkloadConfig config = of_images(model, {224, 1000});
   config.batch = 16;
-  // At a larger rate random labels drive it so far that two orders of summation give losses that differ in the fourth digit.
+  // At a larger rate, random labels move weights so far that two orders of summation give losses that differ in the fourth digit.
   std::get<SgdConfig>(config.optimizer.form).lr = 1e-3;
   return config;
 }
 
-// What they all have.
+// The settings that all transformers have.
 template <class Transformer>
 Value torch_transformer(const char* name, const Transformer& config) {
   Value network = Value::map();
@@ -64,7 +64,7 @@ Value torch_transformer(const char* name, const Transformer& config) {
   return network;
 }
 
-// At PyTorch's default settings, but for a rate that is usual for transformers.
+// PyTorch's default settings, except for a learning rate that is usual for transformers.
 OptimizerConfig adamw() { return {AdamWConfig{.lr = 3e-4}}; }
 
 WorkloadConfig of_text(const std::string& model, const models::Gpt& network, std::int64_t tokens) {

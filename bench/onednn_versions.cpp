@@ -4,10 +4,10 @@
 //   product TYPE M N K                                   y[m, n] = a[m, k] b[k, n]
 //   conv TYPE PASS N SIZE IN OUT KERNEL STRIDE GROUPS    square images and windows, padding KERNEL / 2
 //   run                                                  times every way of the last case
-// TYPE is f32 or bf16, PASS forward, backward_input or backward_weight. It begins with the version that it was built for and the
-// one that it runs. It answers a case by the name of each way and, behind '=', the magnitude of its result, and `run` by a time
-// for each way in ms. The fields of an answer are separated by tabs. Every way reads and writes tensors in tessera's layouts
-// (NHWC, weights [out, kernel, kernel, in]). Where it computes in other layouts, the reorders are timed with it. The gradient of
+// TYPE is f32 or bf16, PASS forward, backward_input or backward_weight. The program first prints the version that it was built
+// for and the one that it runs. It answers a case with one field per way: its name, '=' and the magnitude of its result. It
+// answers `run` with one time per way, in ms. Fields are separated by tabs. All ways read and write tensors in tessera's layouts
+// (NHWC, weights [out, kernel, kernel, in]). If it computes in other layouts, the reorders are timed with it. The gradient of
 // a weight is f32 in both types.
 #include <dnnl.hpp>
 
@@ -67,7 +67,7 @@ typename Primitive::primitive_desc describe_gradient(const Hint& hint, const Par
 #endif
 }
 
-// An operand in tessera's layout, and the layout that the primitive is described with: the same, or left to oneDNN.
+// An operand in tessera's layout. The primitive is described with the same layout (ours) or with one that oneDNN chooses (any).
 struct Operand {
   Dims sizes, strides;
   Type type;
@@ -86,7 +86,7 @@ std::int64_t count(const Operand& operand) {
 
 Desc line(const Operand& operand, Type type) { return {Dims{count(operand)}, type, Dims{1}}; }
 
-// Between a line of f32 and the memory of an operand, element by element as it lies.
+// Copies between a line of f32 and the memory of an operand, element by element in memory order.
 void convert(const Operand& from_shape, Type from_type, void* from, Type to_type, void* to) {
   dnnl::memory source(line(from_shape, from_type), engine(), from);
   dnnl::memory target(line(from_shape, to_type), engine(), to);
@@ -94,7 +94,7 @@ void convert(const Operand& from_shape, Type from_type, void* from, Type to_type
   stream().wait();
 }
 
-// In [-1, 1), the same in every program.
+// Numbers in [-1, 1), the same in every program.
 dnnl::memory random_numbers(const Operand& operand, std::uint32_t state) {
   std::vector<float> values(static_cast<std::size_t>(count(operand)));
   for (float& value : values) {
@@ -118,7 +118,7 @@ double magnitude(const Operand& operand, const dnnl::memory& memory) {
   return std::accumulate(values.begin(), values.end(), 0.0, [](double sum, float value) { return sum + std::abs(value); });
 }
 
-// Reorders in, one primitive, a reorder out.
+// A sequence of calls: reorders in, one primitive, a reorder out.
 class Calls {
  public:
   void read(int argument, const dnnl::memory& ours, const Desc& theirs) {
@@ -160,14 +160,14 @@ class Calls {
   std::unordered_map<int, dnnl::memory> arguments_;
 };
 
-// A tensor in our layout, and the one in which a primitive wants it.
+// A tensor in our layout, and the layout that a primitive wants for it.
 struct Argument {
   int which;
   dnnl::memory ours;
   Desc theirs;
 };
 
-// oneDNN's plain loops, some hundred times slower, are nobody's way to call it: they count as unimplemented.
+// oneDNN's plain loops are some hundred times slower, and nobody would call them. They count as unimplemented.
 template <typename Primitive>
 Calls calls_of(const typename Primitive::primitive_desc& chosen, const std::vector<Argument>& read, const Argument& written) {
   if (std::string(chosen.impl_info_str()).starts_with("ref")) throw dnnl::error(dnnl_unimplemented, "plain loops");
@@ -189,7 +189,7 @@ struct Case {
   dnnl::memory result;
 };
 
-// Leaves out the ways that this version has not.
+// Adds a way, unless this version of oneDNN does not have it.
 void add(Case& cases, const std::string& name, const std::function<Calls()>& set_up) {
   try {
     cases.ways.push_back({name, set_up()});
@@ -235,12 +235,12 @@ struct Layouts {
   Desc x, weight, y;
 };
 
-// A convolution with its tensors, and the layouts and the algorithm that a way wants.
+// A convolution with its tensors. A way chooses the layouts and the algorithm.
 struct Convolution {
   std::string pass;
   Dims stride, padding;
   dnnl::memory x, weight, y;
-  Layouts hint;  // of the forward that a gradient belongs to
+  Layouts hint;  // of the forward that a gradient refers to
 
   Calls with(const Layouts& wanted, dnnl::algorithm algorithm) const {
     using Forward = dnnl::convolution_forward;
@@ -321,7 +321,7 @@ double seconds(const std::function<void()>& call) {
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
 }
 
-// The mean of the calls of 20 ms, after one that fills the caches and wakes the threads.
+// The mean over 20 ms of calls, after one call that fills the caches and wakes the threads.
 double milliseconds(const Way& way) {
   const double once = seconds(way.run);
   const int calls = std::clamp(static_cast<int>(0.02 / once), 1, 1000);

@@ -1,6 +1,6 @@
 // Times our ops: matrix products and convolutions against the best direct oneDNN call sequence from and to the same tensors, the
-// rest against streaming bandwidth. Where --python names an interpreter that has torch, matrix products are timed against
-// PyTorch's too. Prints a table; at its end appends one line per op, shape, pass and rival.
+// others against streaming bandwidth. If --python names an interpreter that has torch, matrix products are also timed against
+// PyTorch's. Prints a table. At its end it appends one line per op, shape, pass and rival.
 // Exit codes: 0 measured, 1 the comparison is void (results differ, rival crippled), 2 PyTorch is missing or bad arguments.
 #include <fmt/format.h>
 
@@ -93,7 +93,7 @@ void measure(const OpOptions& options) {
     fmt::print("PyTorch's rows are left out, because --python names no interpreter\n");
   }
   const CommonOptions to = destination(options.common, options.only, TESSERA_BENCH_DIR "/results/op_bench.jsonl");
-  for (const Value& row : rows) publish(to, surroundings, row);  // at the end: a run that is cut leaves no part of a table
+  for (const Value& row : rows) publish(to, surroundings, row);  // at the end: an interrupted run leaves no partial table
 }
 
 int run_program(const std::vector<std::string_view>& words) {

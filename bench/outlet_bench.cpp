@@ -1,9 +1,9 @@
-// Times networks as other programs run them, beside the forward that `tessera table` times: through the C interface, from a file
-// of `tessera export --layout tessera --batch N`. The logits are compared first; then both take turns on the same images, each in
-// a process of its own: a second team of threads in one process would have the threads of both sleep between layers. The file's
-// load is timed too. Targets: the C interface at 0.95 of the forward's speed or more, a ResNet-18 loaded in 150 ms. Given an
-// interpreter that has it, ONNX Runtime takes turns too, on exports of the dense network of the same function and of factored
-// layers as chains; it has its fastest way of threads and waiting.
+// Times networks as other programs run them, against the forward that `tessera table` times: through the C interface, from a file
+// of `tessera export --layout tessera --batch N`. The logits are compared first. Then both take turns on the same images, each in
+// a separate process, because with two teams of threads in one process the threads of both would sleep between layers. The load
+// of the file is timed too. Targets: the C interface at 0.95 of the forward's speed or more, a ResNet-18 loaded in 150 ms. If an
+// interpreter with ONNX Runtime is given, it takes turns too, on exports of the dense network of the same function and of
+// factored layers as chains. It runs with its fastest settings of threads and waiting.
 #include <fmt/format.h>
 
 #include <array>
@@ -46,15 +46,15 @@ constexpr int kLoads = 7;
 constexpr std::int64_t kSide = 224;
 constexpr std::int64_t kClasses = 1000;
 constexpr std::int64_t kSweepCalls = 5;
-constexpr double kNearBest = 1.25;  // of the best way in a sweep: such ways of ONNX Runtime take part in the rounds
+constexpr double kNearBest = 1.25;  // times the best way of a sweep: ONNX Runtime's ways up to here take part in the rounds
 constexpr std::size_t kMostWays = 2;
 constexpr const char* kImages = "images.f32";
 
 struct Options {
   CommonOptions common{.rounds = 15, .results = TESSERA_BENCH_DIR "/results/outlet_bench.jsonl"};
   std::string network = "all";
-  std::string python;  // that has ONNX Runtime; without one it takes no part
-  // Of the process that is the C interface's side: its network, and a file of the batch, f32.
+  std::string python;  // an interpreter that has ONNX Runtime; if empty, it takes no part
+  // For the process that is the C interface's side: its network, and a file with the batch in f32.
   std::string serve;
   std::string images;
   std::int64_t batch = 1;
@@ -68,8 +68,8 @@ std::unique_ptr<Module> dense(const char* name) {
 
 struct Network {
   std::unique_ptr<Module> ours;
-  std::unique_ptr<Module> dense = {};  // of the same function; none where ours is dense
-  bool chains = false;  // in ONNX ours is another network than the dense one
+  std::unique_ptr<Module> dense = {};  // of the same function; null if ours is dense
+  bool chains = false;  // in ONNX, ours differs from the dense network
 };
 
 Network tucker_resnet18() {
@@ -77,7 +77,7 @@ Network tucker_resnet18() {
   return {std::move(pair.tucker), std::move(pair.dense), true};
 }
 
-// In ONNX sparse layers are dense with zeros.
+// In ONNX, sparse layers are dense layers with zeros.
 Network sparse_mobilenet() {
   const SparseNetwork sparse = sparse_networks("mobilenet_v1").front();
   Network network{dense("mobilenet_v1"), dense("mobilenet_v1")};
@@ -101,7 +101,7 @@ double milliseconds_of(const auto& work) {
   return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
 }
 
-// A network behind the C functions.
+// A network called through the C interface.
 class Outlet {
  public:
   Outlet(const std::string& file, std::int64_t threads) {
@@ -125,7 +125,7 @@ class Outlet {
   tessera_network* network_ = nullptr;
 };
 
-// With the choices of a clock for this batch; its use is what the file says.
+// Exports the network with choices measured for this batch. Returns the use that the file states.
 NetworkUse export_for(Module& network, std::int64_t batch, const std::string& file) {
   const Shape input{1, kSide, kSide, 3};
   NetworkUse use;
@@ -147,7 +147,7 @@ std::vector<double> repeat(std::int64_t count, const auto& work) {
   return ms;
 }
 
-// This program again, as a program in C that runs the network of a file.
+// This program in a second process, where it acts as a C program that runs the network of a file.
 class OutletProcess {
  public:
   OutletProcess(const std::string& file, const std::string& images, std::int64_t batch, std::int64_t threads)
@@ -165,7 +165,7 @@ class OutletProcess {
   ChildProcess child_;
 };
 
-// What OutletProcess asks, answered line by line until its input ends.
+// Answers the requests of OutletProcess line by line until the input ends.
 void serve(const Options& options) {
   const Outlet outlet(options.serve, options.common.threads);
   const Tensor x = Tensor::empty({options.batch, kSide, kSide, 3});
@@ -190,10 +190,10 @@ struct Sides {
   std::unique_ptr<Module> network;  // folded
   OutletProcess outlet;
   Tensor x;
-  std::vector<float> scores;  // by the C interface
+  std::vector<float> scores;  // from the C interface
 };
 
-// The largest difference of the two, of the largest logit.
+// The largest difference of the two sides' logits, relative to the largest logit.
 double check_agreement(Sides& sides, const std::string& what) {
   sides.scores = sides.outlet.scores();
   const double difference =
@@ -203,11 +203,11 @@ double check_agreement(Sides& sides, const std::string& what) {
   return difference;
 }
 
-// ONNX Runtime on one model, in the ways that a short sweep finds near its best.
+// ONNX Runtime on one model, with the settings that a short sweep finds near its best.
 struct OnnxSide {
   std::string name;  // of the model
   std::vector<std::unique_ptr<OnnxRival>> ways;
-  double difference = 0;  // of its scores from ours, of the largest
+  double difference = 0;  // of its scores from ours, relative to the largest
 };
 
 OnnxSide onnx_side(const std::string& name, Module& network, const OnnxProgram& program, const std::filesystem::path& folder,
@@ -237,8 +237,8 @@ std::vector<OnnxSide> onnx_sides(Network& network, const Options& options, const
   return all;
 }
 
-// Sets onnx_<model>, as {name, ms}, onnx_<model>_ratio, its time over the C interface's, and onnx_<model>_difference. `samples`
-// are those of its ways.
+// Sets onnx_<model> to {name, ms}, onnx_<model>_ratio to its time over the C interface's, and onnx_<model>_difference. `samples`
+// are the times of its ways.
 void set_onnx(Value& row, const OnnxSide& side, std::span<const Samples> samples, const Samples& c_interface) {
   const std::size_t best = fastest(samples);
   const std::string key = "onnx_" + side.name;
@@ -250,7 +250,7 @@ void set_onnx(Value& row, const OnnxSide& side, std::span<const Samples> samples
              c_interface.median(), ratio_text(row.at(key + "_ratio")));
 }
 
-// The forward, the C interface, then every way of each side of ONNX Runtime.
+// Times in turn: the forward, the C interface, then every way of each side of ONNX Runtime.
 std::vector<Samples> time_sides(Sides& sides, const std::vector<OnnxSide>& onnx, std::int64_t rounds) {
   std::vector<SelfTimed> timed_sides{
       [&](std::int64_t count) { return repeat(count, [&] { (*sides.network)(Var(sides.x), Context{}); }); },

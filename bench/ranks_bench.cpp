@@ -1,8 +1,8 @@
-// Times training in several processes of this machine, as mpirun starts them, beside one process of as many threads. Both train
-// the same experiment file by the program `tessera` beside this one, run after run in turn: ResNet-20 on random images, batch
-// 128, and the GPT of four blocks on random text, batch 16. The time of a step is the median over the run's lines in
-// timing.jsonl, of which the first are left out. Target: 0.9 of the one process's speed. In turn with them `tessera plan --ranks`
-// predicts that step; target: within 15 % of the measured one. mpirun must be on the PATH; as root it wants
+// Times training in several processes of this machine, as mpirun starts them, against one process with as many threads. Both run
+// the same experiment file by the program `tessera` in this program's folder, run after run in turn: ResNet-20 on random
+// images, batch 128, and the GPT of four blocks on random text, batch 16. The time of a step is the median of the run's lines in
+// timing.jsonl, without the first ones. Target: 0.9 of the single process's speed. In turn with the runs, `tessera plan --ranks`
+// predicts that step. Target: within 15 % of the measured one. mpirun must be on the PATH. As root it requires
 // OMPI_ALLOW_RUN_AS_ROOT=1 and OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1.
 #include <fmt/format.h>
 
@@ -24,8 +24,8 @@ namespace {
 
 constexpr double kTarget = 0.9;
 constexpr double kPlanWithin = 0.15;
-constexpr std::int64_t kLogEvery = 5;  // steps of a line
-constexpr std::size_t kWarmUp = 2;  // lines
+constexpr std::int64_t kLogEvery = 5;  // steps per line of timing.jsonl
+constexpr std::size_t kWarmUp = 2;  // lines that are left out
 
 struct Options {
   CommonOptions common{.rounds = 5, .results = TESSERA_BENCH_DIR "/results/ranks_bench.jsonl"};
@@ -41,7 +41,7 @@ std::string random_bytes(std::mt19937& random, std::size_t count, unsigned kinds
   return bytes;
 }
 
-// Files of CIFAR-10's binary form.
+// Writes files in CIFAR-10's binary format.
 void write_images(const ScratchFolder& folder) {
   constexpr int kRecords = 10000, kPixels = 3072;
   std::mt19937 random(1);
@@ -65,7 +65,7 @@ struct Workload {
   const char* name;
   std::int64_t batch;
   void (*write_data)(const ScratchFolder&);
-  const char* blocks;  // of the experiment
+  const char* blocks;  // blocks of the experiment file
 };
 const Workload kWorkloads[]{
     {"resnet20", 128, write_images, R"(data: {name: cifar10, root: ., batch: 128, augment: [{pad_crop: 4}, {flip: horizontal}]}
@@ -78,7 +78,7 @@ model: {name: gpt, layers: 4, width: 128, heads: 4, length: 256, vocabulary: 256
 optimizer: {name: adamw, lr: 1.0e-3}
 )"}};
 
-// Milliseconds of a step, from the run's own records.
+// Milliseconds per step, from the run's timing records.
 double step_ms(const std::string& run, std::int64_t batch) {
   const std::string path = run + "/timing.jsonl";
   std::istringstream lines(real_vfs().read_file(path));
@@ -98,7 +98,7 @@ class TimedRuns {
     workload.write_data(folder_);
   }
 
-  // `ranks` processes, which have the threads between them.
+  // Trains with `ranks` processes, which share the threads.
   double train(std::int64_t ranks) {
     const std::string name = str("ranks", ranks, "-", ++runs_);
     const std::string started = ranks == 1 ? "" : str("mpirun -n ", ranks, " --bind-to none ");
@@ -106,7 +106,7 @@ class TimedRuns {
     return step_ms(folder_ / ("runs/" + name + "/1"), workload_.batch);
   }
 
-  // The step of train(options.ranks) that `tessera plan` predicts, in milliseconds.
+  // The milliseconds that `tessera plan` predicts for a step of train(options.ranks).
   double plan() {
     const std::string name = str("plan-", ++runs_);
     const std::string printed = run(str(program(), " plan '", experiment(name, options_.ranks), "' --json --ranks ",
@@ -120,7 +120,7 @@ class TimedRuns {
     return str("'", (std::filesystem::read_symlink("/proc/self/exe").parent_path() / "tessera").string(), "'");
   }
 
-  // The path of an experiment for processes that have the threads between them.
+  // Writes an experiment for processes that share the threads. Returns its path.
   std::string experiment(const std::string& name, std::int64_t ranks) const {
     const std::string file = folder_ / (name + ".yaml");
     write_file_atomically(
@@ -130,7 +130,7 @@ class TimedRuns {
     return file;
   }
 
-  // What the command prints.
+  // Runs a command and returns what it prints.
   std::string run(const std::string& command, const std::string& name) const {
     const std::string out = folder_ / (name + ".out"), errors = folder_ / (name + ".errors");
     const int status = std::system(str(command, " > '", out, "' 2> '", errors, "'").c_str());

@@ -1,7 +1,7 @@
 // Times sparse layers against the best dense layer that computes the same function: ours, or oneDNN called directly, Winograd
-// included; inference, in which either side keeps what it derives from its weights, and training (forward and both backwards, and
-// each of these passes alone). Then the product with an unstructured matrix against PyTorch's of a CSR matrix.
-// With --isa avx2 all sides are held back to AVX2, and a few rows show what a processor without AVX-512 gains.
+// included. Covers inference, in which both sides keep what they derive from their weights, and training (forward and backwards
+// together, and each of these passes alone). Then times the product with an unstructured matrix against PyTorch's CSR product.
+// With --isa avx2 all sides are limited to AVX2, and a few rows show the gain on a processor without AVX-512.
 // Exit codes: 0 measured, 1 the comparison is void (results differ, rival crippled), 2 PyTorch is missing or bad arguments.
 #include <fmt/format.h>
 
@@ -29,7 +29,7 @@ struct Options {
   std::string only = {};
 };
 
-// " (target 0.45: met)"; nothing where no target is set.
+// " (target 0.45: met)", or nothing if no target is set.
 std::string verdict(double reached, const Value* target) {
   if (target == nullptr) return "";
   return fmt::format(" (target {:.2f}: {})", target->as_double(), reached >= target->as_double() ? "met" : "missed");
@@ -118,7 +118,7 @@ Rows chosen_rows(const Options& options) {
   return rows;
 }
 
-// Before either side first asks what it may use. The rival is held back as we are.
+// Must run before either side first asks for the instruction set. The rival is limited like our side.
 void hold_back(const std::string& isa) {
   if (isa.empty()) return;
   TESSERA_CHECK(isa == "avx2", ConfigError, "sparse_bench: --isa is '", isa,
@@ -131,7 +131,7 @@ void measure(const Options& options) {
   hold_back(options.isa);
   const Rows chosen = chosen_rows(options);
   const LibraryOptions torch{options.torch, static_cast<int>(options.common.threads), options.common.rounds};
-  if (!chosen.torch.empty()) or_explain_missing_torch([&] { check_torch(torch); });  // before minutes of other rows
+  if (!chosen.torch.empty()) or_explain_missing_torch([&] { check_torch(torch); });  // before the other rows take minutes
   set_compute_threads(options.common.threads);
   const Value surroundings = describe_surroundings(options.common.threads);
   Value::List rows;
@@ -139,7 +139,7 @@ void measure(const Options& options) {
   measure_torch(torch, chosen.torch, rows);
   for (const SparseNetwork& of : chosen.networks) rows.push_back(measure_sparse_network(of, options.common.rounds));
   const CommonOptions to = destination(options.common, options.only, TESSERA_BENCH_DIR "/results/sparse_bench.jsonl");
-  for (const Value& row : rows) publish(to, surroundings, row);  // all or none: a run that is cut leaves no part of a table
+  for (const Value& row : rows) publish(to, surroundings, row);  // all or none: an interrupted run leaves no partial table
 }
 
 int run_program(const std::vector<std::string_view>& words) {

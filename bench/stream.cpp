@@ -11,12 +11,12 @@
 namespace tessera::bench {
 namespace {
 
-// As many sums as hide the latency of an addition.
+// Has enough independent sums to hide the latency of an addition.
 void read(const float* from, std::int64_t count) {
   using Block = cpu::ChannelBlock<float, 8, 8>;
   Block sums = Block::filled(0);
   for (std::int64_t i = 0; i + Block::kChannels <= count; i += Block::kChannels) sums = sums + Block::load(from + i);
-  asm volatile("" : : "r"(&sums) : "memory");  // the sums are used, as far as the compiler knows
+  asm volatile("" : : "r"(&sums) : "memory");  // makes the compiler believe that the sums are used
 }
 
 }  // namespace
@@ -39,7 +39,7 @@ std::vector<StreamSide> stream_sides(std::int64_t megabytes, Device device, bool
 
 StreamSide read_side(std::int64_t bytes) {
   const std::int64_t count = bytes / static_cast<std::int64_t>(sizeof(float));
-  const Tensor x = Tensor::full({count}, 1.0);  // zeros may be pages that all are the same one
+  const Tensor x = Tensor::full({count}, 1.0);  // not zeros: zero pages may all share one physical page
   const auto run = [=] {
     cpu::parallel_for(count, cpu::kGrain,
                       [&](std::int64_t begin, std::int64_t end) { read(x.data<float>() + begin, end - begin); });

@@ -15,7 +15,7 @@ constexpr std::int64_t kLanes = 8;
 constexpr std::size_t kMostArrays = 5;
 using Arrays = std::array<float*, kMostArrays>;
 
-// First the arrays that are read, then those that are changed, then those that are written. Numbers stay as they are.
+// `arrays` holds the arrays that are read, then those that are updated, then those that are written. The values do not change.
 template <int kReads, int kUpdates, int kWrites, bool kPast>
 void move(const Arrays& arrays, std::int64_t count) {
   cpu::parallel_parts(count / kLanes, cpu::parts_for(count), [&](std::int64_t begin, std::int64_t end, int) {
@@ -73,7 +73,7 @@ std::vector<StreamSide> traffic_sides(const Traffic& traffic, double bytes) {
   std::vector<Tensor> tensors;
   Arrays arrays{};
   for (int i = 0; i < traffic.reads + traffic.updates + traffic.writes; ++i) {
-    tensors.push_back(Tensor::full({count}, 1.0));  // written, so that each has pages of its own
+    tensors.push_back(Tensor::full({count}, 1.0));  // written, so that each array has separate pages
     arrays[static_cast<std::size_t>(i)] = tensors.back().data<float>();
   }
   const double moved = traffic.walks() * static_cast<double>(count) * sizeof(float);

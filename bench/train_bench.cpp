@@ -1,10 +1,10 @@
-// Times a training step against PyTorch in the same run: the same weights and batches, the first losses compared,
-// then rounds in turn, so that the machine's drift hits both sides alike. The rival's settings are memory layout, malloc, ATen's
-// instruction set, compilation and what waiting threads do: up to three that a short sweep finds within half of its best take
-// part in every round, and the fastest of them there is the rival. On a GPU they are layout, compilation and graphs, two within a
-// tenth, and the faster eager one besides; the last line says whether the targets are reached. With --compressed the rival is our
-// dense network instead. Exit codes: 0 measured, whatever is reached, 1 the comparison is void (losses differ, rival crippled), 2
-// PyTorch is missing or bad arguments.
+// Times a training step against PyTorch in the same run. Both have the same weights and batches. The first losses are compared,
+// then both take turns, so that the machine's drift affects both alike. The rival's settings are memory layout, malloc, ATen's
+// instruction set, compilation and what waiting threads do. A short sweep chooses up to three within 1.5 times its best for every
+// round, and their fastest is the rival. On a GPU the settings are layout, compilation and graphs. Two within 1.1 times the best
+// take part and also the faster eager one. The last line says whether targets are reached. With --compressed the rival is our
+// dense network instead. Exit codes: 0 measured, even if targets are missed, 1 the comparison is void (losses differ, rival
+// crippled), 2 PyTorch is missing or bad arguments.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -31,22 +31,22 @@ namespace tessera::bench {
 namespace {
 
 constexpr double kLossTolerance = 1e-4;  // relative, on the first kComparedSteps
-// In bf16 each activation is off by up to 2^-8 of itself, and the two sides round in other places; over a batch most of it
-// cancels.
+// In bf16 each activation is off by up to 2^-8 of itself, and the two sides round in different places. Over a batch most of the
+// errors cancel.
 constexpr double kBf16LossTolerance = 5e-3;
-constexpr double kTf32LossTolerance = 1e-3;  // operands have 11 digits
+constexpr double kTf32LossTolerance = 1e-3;  // operands have 11 significant bits
 constexpr std::int64_t kComparedSteps = 3;
 
-// On a GPU, of torch's time over ours.
+// On a GPU: the least ratios of torch's time to ours.
 struct TrainTarget {
   std::string_view model, precision;
-  double best;  // of torch's ways
-  double eager = 0;  // the faster eager one; 0: no target
+  double best;  // to the fastest of torch's ways
+  double eager = 0;  // to the faster eager way; 0: no target
 };
 constexpr TrainTarget kTargets[]{{"resnet20", "f32", 1.2, 2.0}, {"resnet18", "bf16", 1.0}, {"resnet50", "bf16", 1.0}};
 
-// On the CPU: of torch's time over ours, of the multiply-add peak, and at most of torch's memory beyond weights, gradients and
-// moments; 0: no target.
+// On the CPU: the least ratio of torch's time to ours, the least share of the multiply-add peak, and the most of torch's memory
+// beyond weights, gradients and moments. 0: no target.
 struct CpuTarget {
   std::string_view model, precision;
   double ratio, peak_share = 0, memory = 0;
@@ -107,8 +107,8 @@ Value describe_run(const Options& options, const WorkloadConfig& workload) {
   return row;
 }
 
-// What the steps added to the peak of this process, against the least that torch needs under any of its settings; in all, and
-// beyond what both have to keep, the weights, gradients and moments.
+// Compares what the steps added to the peak memory of this process with the least that torch needs under any of its settings: in
+// all, and beyond the weights, gradients and moments, which both have to keep.
 void compare_memory(Value& row, std::int64_t ours_kib, std::int64_t torch_kib, std::int64_t state_kib) {
   const auto ratio = [&](std::int64_t kept) {
     return static_cast<double>(ours_kib - kept) / static_cast<double>(torch_kib - kept);
@@ -122,7 +122,7 @@ void compare_memory(Value& row, std::int64_t ours_kib, std::int64_t torch_kib, s
   row.set("beyond_state_ratio", ratio(state_kib));
 }
 
-// Of the f32 peak, which other precisions may pass.
+// The share of the f32 peak is reported for f32 only, because other precisions may exceed it.
 void report_rate(Value& row, const TrainWorkload& workload, const Options& options) {
   const double gflops = workload.flops() / row.at("tessera_ms").at("median").as_double() * 1e-6;
   row.set("gflops", gflops);
@@ -159,7 +159,7 @@ void judge_on_cpu(Value& row, const Options& options) {
 
 std::int64_t peak_kib() { return static_cast<std::int64_t>(cpu::peak_resident() / 1024); }
 
-// On a GPU one by one: a run of several has their mean.
+// On a GPU the steps run one by one, because a run of several steps reports their mean loss.
 std::vector<double> first_losses(TrainWorkload& workload, const WorkloadConfig& config) {
   if (config.device.is_cpu()) return workload.run(kComparedSteps).loss;
   std::vector<double> losses;
@@ -172,7 +172,7 @@ Samples time_alone(TrainWorkload& workload, const Options& options) {
   return time_in_turns(std::span(&ours, 1), options.common.rounds, options.steps).front();
 }
 
-// The finalists in processes of their own, but those for which the GPU's memory is too small beside the ones before.
+// Starts each finalist in a separate process. A finalist that does not fit into the remaining GPU memory is left out.
 Rivals start_rivals(const TorchProgram& program, std::vector<TorchSettings>& finalists, const FirstLosses& losses) {
   Rivals rivals;
   std::erase_if(finalists, [&](const TorchSettings& settings) {
@@ -188,7 +188,7 @@ Rivals start_rivals(const TorchProgram& program, std::vector<TorchSettings>& fin
   return rivals;
 }
 
-// "eager_ratio", beside the ratio to the best: of torch as it comes over ours.
+// Sets "eager_ratio", torch's time without compilation or graphs over ours. It is reported next to the ratio to the best way.
 void report_eager(Value& row, const FinalistTimes& times, const std::vector<TorchSettings>& finalists) {
   const auto eager = std::ranges::find_if(finalists, is_eager);
   if (eager == finalists.end()) return;
@@ -197,7 +197,7 @@ void report_eager(Value& row, const FinalistTimes& times, const std::vector<Torc
   row.set("eager_ratio", ratio_value(theirs, times.ours));
 }
 
-// Sets "target" and "reached", with `prefix` before each as before the "ratio"; the ratio of what did not run reaches nothing.
+// Sets "target" and "reached" for "ratio". `prefix` is put before these three keys. A missing ratio reaches no target.
 std::string judge(Value& row, const std::string& prefix, double target) {
   const Value* const ratio = row.find(prefix + "ratio");
   const double reached = ratio != nullptr ? counted(*ratio) : 0;
@@ -233,7 +233,7 @@ void measure_against_torch(TrainWorkload& workload, const TorchProgram& program,
   row.set("torch_sweep", swept.rows);
 }
 
-// Rivals are processes of their own on the same GPU, in turn with ours.
+// The rivals are separate processes on the same GPU. They take turns with ours.
 void measure_on_gpu(const Options& options, Device device) {
   TESSERA_CHECK(cuda_device_count() > device.index(), ConfigError, "train_bench: --device is ", device, ": ", why_no_cuda());
   set_compute_threads(options.common.threads);

@@ -37,7 +37,7 @@ TrainingConfig training(const WorkloadConfig& config) {
   return training;
 }
 
-// By PyTorch's names.
+// Uses PyTorch's names.
 Value describe(const OptimizerConfig& config) {
   Value optimizer = Value::map();
   if (const auto* const sgd = std::get_if<SgdConfig>(&config.form)) {
@@ -56,7 +56,7 @@ Value describe(const OptimizerConfig& config) {
   return optimizer;
 }
 
-// Piece by piece: a copy of all weights would be the peak of the process.
+// Writes piece by piece, because a copy of all weights would set the peak memory of the process.
 void write_tensors(const SafetensorsFile& file, const std::filesystem::path& path) {
   const std::unique_ptr<WritableFile> to = real_vfs().create(path);
   encode_safetensors(file, [&](std::string_view bytes) { to->write(bytes); });

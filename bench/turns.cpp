@@ -14,7 +14,7 @@
 namespace tessera::bench {
 namespace {
 
-constexpr double kFinalistShare = 1.1;  // of the best median in the sweep
+constexpr double kFinalistShare = 1.1;  // times the best median of the sweep
 constexpr std::int64_t kMostCalls = 200;
 constexpr double kSelfTimedTurnMs = 200;
 constexpr std::int64_t kMostSelfTimedCalls = 50;
@@ -27,7 +27,7 @@ double seconds_of(const Contestant& contestant, const TurnOptions& options = {})
   return options.clock() - start;
 }
 
-// The first call builds primitives and faults pages in; the second says how long a call takes.
+// The first call builds primitives and causes page faults. The second one tells how long a call takes.
 std::int64_t calls_per_turn(std::span<const Contestant> contestants, const TurnOptions& options) {
   double slowest = 0;
   for (const Contestant& contestant : contestants) {
@@ -37,7 +37,7 @@ std::int64_t calls_per_turn(std::span<const Contestant> contestants, const TurnO
   return std::clamp(static_cast<std::int64_t>(std::ceil(options.seconds / slowest)), std::int64_t{1}, kMostCalls);
 }
 
-// Lines keep every round, and no clock is good to more.
+// Result lines keep every round, and no clock is accurate to more digits.
 double four_digits(double ms) { return std::stod(fmt::format("{:.4g}", ms)); }
 
 }  // namespace
@@ -73,7 +73,7 @@ std::vector<Samples> time_in_turns(std::span<const Contestant> contestants, cons
 std::vector<Samples> time_in_turns(std::span<const SelfTimed> sides, std::int64_t rounds, std::int64_t calls) {
   return interleave(sides.size(), rounds, kTurnsAlone, [&](std::size_t side) {
     std::vector<double> ms = sides[side](1 + calls);
-    ms.erase(ms.begin());  // it only brings caches and threads back
+    ms.erase(ms.begin());  // the first run only wakes the threads and refills the caches
     return quantile(ms, 0.5);
   });
 }
@@ -148,7 +148,7 @@ std::size_t fastest(std::span<const Samples> samples) {
 }
 
 Sweep sweep(std::span<const Contestant> contestants, TurnOptions options) {
-  options.alone = 0;  // it only chooses
+  options.alone = 0;  // a sweep only chooses, so it needs no runs alone
   const std::vector<Samples> samples = time_in_turns(contestants, options);
   std::vector<double> medians;
   Value::List rows;

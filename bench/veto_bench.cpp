@@ -1,10 +1,10 @@
-// How often `keep: faster` errs, by the clock of the machine that it runs on.
-// Against itself: a dense layer is judged against a copy of itself in --trials trials; at most one in twenty may be accepted.
+// Measures how often `keep: faster` errs on the clock of this machine, in three parts.
+// Against itself: a dense layer is judged against a copy of itself in --trials trials. At most one in twenty may be accepted.
 // Agreement: --processes processes, one after another, judge the same layers in Tucker-2 form. Layers whose ratio is more than
-// 0.05 from what the veto asks for have to get one verdict in nineteen of twenty processes.
-// Network: as many processes factorise a ResNet-8 under `keep: faster`, each layer judged alone and then the network. Layers away
-// from that ratio have to get one verdict in nineteen of twenty. The network's ratio as it is told stands beside the one that
-// `tessera table` would measure in the same process.
+// 0.05 from the ratio that the veto requires must get the same verdict in nineteen of twenty processes.
+// Network: as many processes factorise a ResNet-8 under `keep: faster`, which judges each layer alone, then the network. Layers
+// away from that ratio must get the same verdict in nineteen of twenty. The network's reported ratio is printed next to the one
+// that `tessera table` would measure in the same process.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -38,9 +38,9 @@ namespace {
 
 constexpr double kMostAccepted = 0.05;  // of the trials of a layer against itself
 constexpr double kLeastAgreeing = 0.95;  // of the processes
-constexpr double kUndecided = 0.05;  // ratios as close to what is asked for may get either verdict
+constexpr double kUndecided = 0.05;  // within this distance of the required ratio, either verdict is right
 
-// Parts that a process tells its parent of.
+// Parts in which a process sends answers to its parent.
 constexpr const char* kAnswer = "answer";
 constexpr const char* kAnswerNetwork = "answer-network";
 
@@ -51,13 +51,13 @@ struct Options {
   std::int64_t processes = 20;
 };
 
-// A layer that is judged, and at which batch.
+// A layer that is judged, and the batch at which it is judged.
 struct Judged {
   const char* name;
   std::unique_ptr<Module> (*dense)();
   Shape input;
   std::int64_t batch;
-  Tucker2Ranks ranks = {};  // of the compressed one, in agreement()
+  Tucker2Ranks ranks = {};  // of the compressed layer, in agreement()
 };
 
 std::unique_ptr<Module> linear_1024() { return std::make_unique<Linear>(LinearConfig{.in = 1024, .out = 1024}); }
@@ -72,7 +72,7 @@ const Judged kAgainstItself[]{{"linear 1024, batch 1", linear_1024, {1, 1024}, 1
                               {"conv 64, 14x14, batch 1", conv<64>, {1, 14, 14, 64}, 1},
                               {"conv 16, 32x32, batch 32", conv<16>, {1, 32, 32, 16}, 32}};
 
-// From clearly slower to clearly faster.
+// Ordered from clearly slower to clearly faster.
 const Judged kAgreed[]{{"conv 16, 32x32, ranks 12", conv<16>, {1, 32, 32, 16}, 32, {12, 12}},
                        {"conv 32, 16x16, ranks 24", conv<32>, {1, 16, 16, 32}, 32, {24, 24}},
                        {"conv 64, 14x14, ranks 48", conv<64>, {1, 14, 14, 64}, 8, {48, 48}},
@@ -90,7 +90,7 @@ std::unique_ptr<Module> initialised(const Judged& layer) {
 
 Speed judged(const Judged& layer, Module& dense, Module& compressed) {
   const Veto veto({.batch = layer.batch, .timing = {.folded = for_inference}});
-  const DecisionScope fastest({.measure = true});  // anew, as in a process of its own
+  const DecisionScope fastest({.measure = true});  // choices are made anew, as in a separate process
   return veto.judge(dense, compressed, layer.input, /*first=*/false).speed.value();
 }
 
@@ -106,7 +106,7 @@ double at_most(std::int64_t k, std::int64_t n, double p) {
   return sum;
 }
 
-// The upper end of the 95 % interval of Clopper and Pearson, one-sided.
+// The upper end of the one-sided 95 % interval of Clopper and Pearson.
 double upper_bound(std::int64_t hits, std::int64_t trials) {
   double low = static_cast<double>(hits) / static_cast<double>(trials);
   double high = 1;
@@ -142,7 +142,7 @@ void against_itself(const Options& options, const Value& surroundings) {
     row.set("trials", trials);
     row.set("accepted", accepted);
     row.set("above_one", above_one);
-    row.set("accepted_share_at_most", upper_bound(accepted, trials));  // with a confidence of 95 %
+    row.set("accepted_share_at_most", upper_bound(accepted, trials));  // with 95 % confidence
     row.set("ratio", to_value(ratio));
     row.set("ratios", to_value(ratios));
     publish(options.common, surroundings, row);
@@ -157,7 +157,7 @@ void against_itself(const Options& options, const Value& surroundings) {
                   rate <= kMostAccepted ? "reached" : "missed"));
 }
 
-// What a process of agreement() answers: a line of verdicts and ratios in the order of kAgreed.
+// What a process of agreement() prints: a line of verdicts with ratios, in the order of kAgreed.
 void answer(std::int64_t threads) {
   set_compute_threads(threads);
   Value::List verdicts;
@@ -169,7 +169,7 @@ void answer(std::int64_t threads) {
   std::cout << to_json(Value::list(std::move(verdicts))) << std::endl;
 }
 
-// What a process that is told to answer in this part says.
+// Starts this program with a part that answers, and returns its answer.
 Value asked_of_a_process(const char* part, std::int64_t threads) {
   const std::string self = std::filesystem::read_symlink("/proc/self/exe");
   ChildProcess child({self, "--part", part, "--threads", std::to_string(threads), "--dry-run"}, {});
@@ -183,11 +183,11 @@ std::vector<Speed> speeds_of_a_process(std::int64_t threads) {
   return speeds;
 }
 
-// Verdicts of several processes on one layer.
+// The verdicts of several processes on one layer.
 struct Verdicts {
   std::vector<double> ratios;
   std::int64_t faster = 0;
-  std::optional<std::int64_t> kept = {};  // of a network's layer: also by the network's verdict
+  std::optional<std::int64_t> kept = {};  // for a network's layer: in how many processes it is also kept by the network's verdict
 
   std::int64_t processes() const { return std::ssize(ratios); }
   bool counts() const { return std::abs(quantile(ratios, 0.5) - kFasterRatio) > kUndecided; }
@@ -200,7 +200,7 @@ struct Verdicts {
   }
 };
 
-// How many of the layers that count have one verdict.
+// Counts how many layers that are not too close to the required ratio have one verdict.
 class Agreement {
  public:
   Agreement(const Options& options, const Value& surroundings, const char* part)
@@ -255,8 +255,8 @@ void agreement(const Options& options, const Value& surroundings) {
 constexpr std::int64_t kNetworkBatch = 32;
 constexpr std::int64_t kTableRounds = 30;
 
-// What a process of network() answers: for each layer its path, the text of its speed alone and whether it is kept; the network's
-// speed as it is told, and the ratio that `tessera table` measures.
+// What a process of network() prints: for each layer its path, the text of its speed alone and whether it is kept. Also the
+// network's reported speed, and the ratio that `tessera table` measures.
 void answer_network(std::int64_t threads) {
   set_compute_threads(threads);
   const Shape input{1, 32, 32, 3};
@@ -289,7 +289,7 @@ void answer_network(std::int64_t threads) {
   std::cout << to_json(answer) << std::endl;
 }
 
-// Of the processes that keep a layer: the network's ratio as it is told, and `tessera table`'s.
+// The network's reported ratio and `tessera table`'s, in the processes that keep a layer.
 struct NetworkRatios {
   std::vector<double> told, table;
 };

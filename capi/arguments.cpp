@@ -84,7 +84,7 @@ Given checked(const std::vector<Input>& inputs, const tessera_tensor& tensor, st
   return given;
 }
 
-// In the order of the network's inputs.
+// The tensors in the order of the network's inputs.
 std::vector<Given> all_checked(const std::vector<Input>& inputs, const tessera_tensor* tensors, std::int32_t count) {
   TESSERA_CHECK(count >= 1 && count <= static_cast<std::int32_t>(inputs.size()), ConfigError, "input_count is ", count,
                 "; the network has ", names_of(inputs));
@@ -99,7 +99,7 @@ std::vector<Given> all_checked(const std::vector<Input>& inputs, const tessera_t
   const Given& first = all.front();
   TESSERA_CHECK(first.input == inputs.data(), ConfigError, "input '", inputs.front().field.name, "' is missing; needs ",
                 wanted(inputs.front()));
-  for (const Given& given : all) {  // those beside the first are of the same positions
+  for (const Given& given : all) {  // the other inputs cover the same positions as the first
     TESSERA_CHECK(given.shape == first.shape, ShapeError, told(*given.input, given.dtype, given.shape), ", '",
                   first.input->field.name, "' is ", first.shape, "; must have the same shape");
   }

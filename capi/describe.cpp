@@ -1,4 +1,4 @@
-// What tessera_describe() gives; include/tessera.h has its keys.
+// Builds the answer of tessera_describe(). include/tessera.h lists its keys.
 #include "capi/trained_network.h"
 #include "core/config/read.h"
 #include "layers/compressed.h"
@@ -80,7 +80,7 @@ struct Description {
   }
 };
 
-// The least of the network's parts; 0 where none has one.
+// The smallest sequence limit of the network's modules; 0 if none has a limit.
 std::int64_t longest_sequence(Module& model) {
   std::int64_t longest = 0;
   for_each_module(model, [&](const Module& module) {

@@ -15,8 +15,8 @@
 namespace tessera::capi {
 namespace {
 
-// Handlers of the program's are to run on threads of its own: this one, and those of OpenMP that it starts, take no signals but
-// those of their own faults.
+// Signal handlers of the host program must run on its own threads. This thread, and the OpenMP threads that it starts, therefore
+// block all signals except those of their own faults.
 void leave_signals_to_others() {
   sigset_t blocked;
   sigfillset(&blocked);
@@ -31,7 +31,7 @@ Runner::Runner(const std::function<TrainedNetwork()>& load, std::int64_t threads
     TrainedNetwork network = load();
     description_ = to_json(description_of(network));
     decisions_ = std::move(network.decisions);
-    network.model = for_inference(*network.model);  // described as it was trained, and run as its speed was measured
+    network.model = for_inference(*network.model);  // the description is of the trained form; runs use the form that was timed
     network_ = std::move(network);
   });
   std::future<void> loaded = loading.get_future();
@@ -67,7 +67,7 @@ Tensor Runner::run(std::span<const NamedTensor> parts, const Shape& answer) {
     TESSERA_CHECK(shape == answer, ShapeError, "output '", kOutputName, "' is ", answer, "; the network writes ", shape, " for '",
                   parts.front().name, "' ", parts.front().tensor.shape());
     scored = scores(*network_.model, parts, Context{}, network_.compute()).value().contiguous();
-    for (const NamedTensor& part : parts) {  // a network that only views its input answers with it
+    for (const NamedTensor& part : parts) {  // if the network only views its input, the answer shares the input's storage
       if (scored.shares_storage(part.tensor)) scored = scored.clone();
       TESSERA_CHECK(part.tensor.sole_owner(), InternalError, "the network kept its input '", part.name, "'");
     }

@@ -1,4 +1,4 @@
-// The C functions of include/tessera.h. No exception passes them.
+// The C functions of include/tessera.h. No exception leaves them.
 #include <algorithm>
 #include <cstddef>
 #include <cstring>
@@ -41,7 +41,7 @@ tessera_status failed(tessera_status status, const char* function, const char* w
   return status;
 }
 
-// Of the exception that is being handled.
+// Records the exception that is being handled and returns its status.
 tessera_status failure(const char* function) noexcept {
   try {
     throw;
@@ -55,7 +55,7 @@ tessera_status failure(const char* function) noexcept {
     return failed(TESSERA_NO_MEMORY, function, error.what());
   } catch (const InternalError& error) {
     return failed(TESSERA_FAILED, function, error.what());
-  } catch (const Error& error) {  // of a shape, a dtype, a path, an option
+  } catch (const Error& error) {  // a wrong shape, dtype, path or option
     return failed(TESSERA_BAD_ARGUMENT, function, error.what());
   } catch (const std::bad_alloc&) {
     return failed(TESSERA_NO_MEMORY, function, "out of memory");
@@ -84,7 +84,7 @@ std::int64_t checked_threads(std::int32_t threads) {
   return threads;
 }
 
-// A caller of an older header has fewer members, that of a newer one more, which say nothing where their bytes are 0.
+// A caller built with an older header passes fewer members, with a newer header more. Newer members are accepted if all are 0.
 tessera_options read(const tessera_options* given) {
   constexpr std::size_t kOldest = offsetof(tessera_options, precision) + sizeof(tessera_options::precision);
   constexpr std::size_t kMost = 4096;
@@ -111,7 +111,7 @@ std::int32_t tessera_abi_version(void) { return TESSERA_ABI_VERSION; }
 
 const char* tessera_version(void) {
   try {
-    static const std::string& version = *new std::string(version_text());  // outlives every caller's static
+    static const std::string& version = *new std::string(version_text());  // never destroyed: the caller's statics may use it
     return version.c_str();
   } catch (...) {
     return "";
@@ -132,7 +132,7 @@ tessera_status tessera_load(const char* path, const tessera_options* options, te
 }
 
 void tessera_free(tessera_network* network) {
-  // The child of a process that forked has no thread to join, and its copies of locks may stay locked.
+  // In the child of a forked process there is no thread to join, and its copies of locks may stay locked.
   if (network != nullptr && network->runner.is_of_this_process()) delete network;
 }
 

@@ -29,7 +29,7 @@ std::vector<double> numbers(const Value& list) {
   return values;
 }
 
-// The first of its kind, null without one.
+// The first module of the kind; null if there is none.
 const Module* module_of_kind(Module& model, std::string_view kind) {
   const Module* found = nullptr;
   for_each_module(model, [&](const Module& module) {
@@ -40,7 +40,7 @@ const Module* module_of_kind(Module& model, std::string_view kind) {
 
 Shape without_batch(const Shape& shape) { return shape.erase(0); }
 
-// `shape` is that of a batch of one.
+// `shape` is the input shape of a batch of one.
 Input first_input(const Module& model, const Shape& shape, const Value& data) {
   const std::int64_t limit = model.input_limit();
   Input input;
@@ -54,7 +54,7 @@ Input first_input(const Module& model, const Shape& shape, const Value& data) {
   return input;
 }
 
-// Those of tokens that layers ask for by name.
+// Adds the inputs that belong to tokens and that layers ask for by name.
 void add_optional_inputs(TrainedNetwork& network) {
   if (!network.inputs.front().any_length) return;
   const Shape tokens = network.inputs.front().field.shape;
@@ -65,7 +65,7 @@ void add_optional_inputs(TrainedNetwork& network) {
   }
 }
 
-// `input` is what was saved at `path`. A precision that cannot be is refused now, not in the first run.
+// `input` is the shape saved at `path`. A precision that the network cannot use is refused now, not in the first run.
 TrainedNetwork finished(TrainedNetwork network, const Shape& input, const std::string& path, const std::string& precision) {
   naming_the_place(path, [&] {
     network.inputs.push_back(first_input(*network.model, input, network.use.data));
@@ -87,7 +87,7 @@ TrainedNetwork from_file(Vfs& vfs, const std::string& path, const LoadOptions& o
   return finished(std::move(network), file.input, path, options.precision);
 }
 
-// `run` is null for a checkpoint that lies in no run.
+// `run` is null for a checkpoint outside a run folder.
 TrainedNetwork from_checkpoint(const Checkpoint& checkpoint, const RunFolder* run, const std::string& path,
                                const LoadOptions& options) {
   TrainedNetwork network{.model = evaluation_model(checkpoint)};
@@ -104,14 +104,14 @@ TrainedNetwork from_checkpoint(const Checkpoint& checkpoint, const RunFolder* ru
   return finished(std::move(network), input_of(checkpoint.manifest), path, options.precision);
 }
 
-// The run that a checkpoint's folder lies in.
+// The run that the checkpoint's folder belongs to, if any.
 std::optional<RunFolder> run_of(Vfs& vfs, const fs::path& checkpoint) {
   const fs::path run = checkpoint.parent_path().parent_path();
   if (checkpoint.parent_path().filename() != "checkpoints" || !vfs.exists(run / "config.resolved.yaml")) return std::nullopt;
   return RunFolder::open(vfs, run.string());
 }
 
-// Without a slash at the end, so that parents are parents.
+// Drops a slash at the end, so that parent_path() is the folder's parent.
 fs::path folder_at(const std::string& path) {
   const fs::path folder = fs::absolute(path).lexically_normal();
   return folder.has_filename() ? folder : folder.parent_path();

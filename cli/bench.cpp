@@ -1,4 +1,4 @@
-// bench: a network on the clock, layer by layer.
+// bench: times a network layer by layer.
 #include <iostream>
 #include <memory>
 

@@ -1,4 +1,4 @@
-// compress: a trained network factorised without a run.
+// compress: factorises a trained network without a run.
 #include <iostream>
 #include <memory>
 #include <utility>
@@ -18,7 +18,7 @@ struct CompressArguments {
   bool json = false;
 };
 
-// [1, 32, 32, 3] -> "3x32x32", [1, 784] -> "784", as --input of bench takes it.
+// [1, 32, 32, 3] -> "3x32x32", [1, 784] -> "784": the form of bench's --input.
 std::string input_text(const Shape& input) {
   return input.rank() == 4 ? str(input[3], 'x', input[1], 'x', input[2]) : str(input[1]);
 }
@@ -27,7 +27,7 @@ int compress(const CompressArguments& arguments) {
   check_output("--out", arguments.options.output);
   check_output("--record", arguments.options.record);
   const auto tell = [told = std::string()](const std::string& what) mutable {
-    if (std::exchange(told, what) != what) std::cerr << "timing " << what << std::endl;  // of one layer's ranks there are many
+    if (std::exchange(told, what) != what) std::cerr << "timing " << what << std::endl;  // called for each rank of a layer
   };
   const CompressReport report = compress_network(real_vfs(), arguments.options, tell);
   if (arguments.json) {

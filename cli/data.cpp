@@ -1,4 +1,4 @@
-// data check: what a data set holds and what is wrong with it, before any training.
+// data check: reports what a data set holds and what is wrong with it, before any training.
 #include <iostream>
 
 #include "cli/file_verb.h"
@@ -28,7 +28,7 @@ Answer look_at(const ExperimentConfig& config) {
       return answer_of(check_text(text->below(config.data.root), seed));
     }
     return answer_of(check_data(config.data, seed));
-  } catch (const IoError& error) {  // folders that are not there are bad input, not a failed check
+  } catch (const IoError& error) {  // missing folders are bad input, not a failed check
     throw ConfigError(str("data: ", error.what()));
   }
 }

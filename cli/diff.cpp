@@ -1,4 +1,4 @@
-// diff: what two runs, or experiment files, have in common and what not.
+// diff: shows what two runs or experiment files have in common and where they differ.
 #include <iostream>
 #include <memory>
 
@@ -16,7 +16,7 @@ struct DiffArguments {
   bool json = false;
 };
 
-// As diff(1): 1 means that they differ, so that trouble must not.
+// As with diff(1), exit code 1 means that the two differ. Trouble must therefore exit with another code.
 RunDiff compare(const DiffArguments& arguments) {
   try {
     return compare_runs(real_vfs(), arguments.a, arguments.b);

@@ -1,4 +1,4 @@
-// eval: one split through a saved network, class by class.
+// eval: evaluates a saved network on one split, class by class.
 #include <iostream>
 #include <map>
 #include <memory>
@@ -17,7 +17,7 @@ struct EvalArguments {
   std::string run;
   EvalOptions options;
   std::string predictions;
-  std::map<std::string, std::string> tables;  // files to write, by the table's name
+  std::map<std::string, std::string> tables;  // files to write, keyed by the table's name
   bool json = false;
 };
 

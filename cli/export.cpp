@@ -53,7 +53,7 @@ void export_for_onnx(const NetworkToExport& network, const ExportArguments& argu
   std::cout << "wrote " << file << "\nnext, in Python: onnxruntime.InferenceSession(\"" << file << "\")\n";
 }
 
-// What a clock chooses for the batches that were asked for goes into the file.
+// Times the choices of inference at the batch sizes of --batch and stores them in the file.
 void add_choices(NetworkToExport& network, const ExportArguments& arguments) {
   if (arguments.batch.empty()) return;
   const std::vector<std::int64_t> batches = parse_counts("--batch", arguments.batch, kMostSamples);

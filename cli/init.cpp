@@ -1,4 +1,4 @@
-// init: an experiment file to start from, by one of a few templates.
+// init: writes a first experiment file from one of a few templates.
 #include <algorithm>
 #include <bit>
 #include <filesystem>
@@ -27,11 +27,11 @@ struct InitArguments {
 struct Template {
   std::string_view name;
   const char* text;
-  const char* root = "";  // what stands for %ROOT% when --root is not given
-  // Replaces the marks whose values depend on the data at `root`, which is empty when --root is not given. A template that reads
-  // no files has none.
+  const char* root = "";  // replaces %ROOT% if --root is not given
+  // Replaces the marks whose values depend on the data at `root`, which is empty if --root is not given. Null for a template that
+  // reads no files.
   std::string (*fill)(std::string text, const std::string& root) = nullptr;
-  const char* weights = "";  // what stands for %WEIGHTS% when --weights is not given; of templates that have it
+  const char* weights = "";  // replaces %WEIGHTS% if --weights is not given; "" for templates without weights
 };
 
 std::string replace_all(std::string text, const std::string& mark, const std::string& value) {
@@ -44,7 +44,7 @@ std::string replace_all(std::string text, const std::string& mark, const std::st
 std::string fill_images(std::string text, const std::string& root);
 std::string fill_text(std::string text, const std::string& root);
 
-// In place of %FOLDER%, of templates that read a folder of images.
+// Replaces %FOLDER% in the templates that read a folder of images.
 constexpr const char* kFolderKeys = R"(  name: image-folder
   root: %ROOT%        # relative to this file
   train: train        # folders below root; their sub-folders are the classes
@@ -52,7 +52,7 @@ constexpr const char* kFolderKeys = R"(  name: image-folder
   val: 0.1            # share of train held out for validation, or the name of a folder
 )";
 
-// Files that pass `validate` as they stand; every key that a first experiment changes has its comment.
+// These files pass `validate` unchanged. Every key that a first experiment changes has a comment.
 constexpr Template kTemplates[] = {
     {"tucker", R"(# tessera train %FILE%
 version: 1
@@ -147,7 +147,7 @@ report: {latency: {batch: [1, 32]}}
 )",
      "images", &fill_images, "model.safetensors"}};
 
-// The template that --from names. Without --from: the one that the experiment is named after, else the first.
+// The template that --from names. Without --from: the template after which the experiment is named, else the first.
 const Template& choose_template(const InitArguments& arguments) {
   const std::string wanted = arguments.from.empty() ? fs::path(arguments.name).filename().string() : arguments.from;
   for (const Template& item : kTemplates) {
@@ -161,7 +161,7 @@ const Template& choose_template(const InitArguments& arguments) {
 
 struct Counts {
   std::size_t classes = 2;
-  std::size_t batch = 32;  // at most the images of root/train that `val: 0.1` leaves
+  std::size_t batch = 32;  // at most the number of images of root/train that remain with `val: 0.1`
 };
 
 Counts count_images(const std::string& root) {
@@ -170,7 +170,7 @@ Counts count_images(const std::string& root) {
     std::vector<std::size_t> counts(listing.classes.size());
     for (const ImageFile& file : listing.files) ++counts[static_cast<std::size_t>(file.label)];
     std::size_t left = 0;
-    for (const std::size_t count : counts) left += count - (count + 5) / 10;  // rounded class by class, as the split is
+    for (const std::size_t count : counts) left += count - (count + 5) / 10;  // rounded per class, as in the split
     return {listing.classes.size(), std::bit_floor(std::clamp<std::size_t>(left, 1, 32))};
   } catch (const IoError& error) {
     throw ConfigError(str("--root: ", error.what()));
@@ -183,7 +183,7 @@ std::string fill_images(std::string text, const std::string& root) {
   return replace_all(replace_all(std::move(text), "%CLASSES%", str(counts.classes)), "%BATCH%", str(counts.batch));
 }
 
-// A short file gets a shorter window, so that its validation split, 5 % of its bytes, holds about two.
+// A short file gets a shorter window, so that its validation split (5 % of its bytes) holds about two windows.
 std::string fill_text(std::string text, const std::string& root) {
   constexpr std::uintmax_t kSequence = 256, kShare = 40;  // 1 / 40 is half of 5 %
   std::uintmax_t sequence = kSequence;
@@ -196,7 +196,7 @@ std::string fill_text(std::string text, const std::string& root) {
   return replace_all(std::move(text), "%SEQUENCE%", str(sequence));
 }
 
-// The path as a quoted YAML text. "${" is doubled, because it would begin a variable.
+// The path as a quoted YAML string. "${" is doubled, because it would begin a variable.
 std::string quoted_path(const fs::path& path) { return replace_all(to_json(Value(path.string())), "${", "$${"); }
 
 int init(const InitArguments& arguments) {
@@ -210,7 +210,7 @@ int init(const InitArguments& arguments) {
   TESSERA_CHECK(takes_weights || arguments.weights.empty(), ConfigError, "--weights: template ", chosen.name, " has none");
   TESSERA_CHECK(arguments.weights.empty() || real_vfs().exists(arguments.weights), ConfigError, "--weights: no file ",
                 arguments.weights);
-  // As the experiment file is to name it.
+  // The path as the experiment file should name it.
   const auto shown = [&](const std::string& path, const char* otherwise) {
     return quoted_path(path.empty() ? fs::path(otherwise)
                                     : fs::absolute(path).lexically_proximate(fs::absolute(file).parent_path()));

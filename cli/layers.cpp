@@ -15,12 +15,12 @@
 namespace tessera::cli {
 namespace {
 
-// The list shows what selectors may name, so it asks nothing of the stages.
+// The list shows what selectors may name, so it does not depend on the stages.
 Value compressible_layers(const ExperimentConfig& config) {
   const DataSplits data = load_data(config.data, static_cast<std::uint64_t>(config.seed));
   const Shape input = sample_shape(data);
   const std::unique_ptr<Module> model = empty_model(real_vfs(), config.model, input);
-  initialize(*model, static_cast<std::uint64_t>(config.seed));  // which draws the pairs that sparse attention is computed of
+  initialize(*model, static_cast<std::uint64_t>(config.seed));  // this also draws the pairs that sparse attention computes
   Trace trace;
   model->output_shape(input, &trace);
   Value rows = to_value(trace);
@@ -42,7 +42,7 @@ Value compressible_layers(const ExperimentConfig& config) {
   return rows;
 }
 
-// What a format, or several, cannot hold for one reason.
+// The layers that one or several formats cannot hold for one reason.
 struct Refusal {
   std::string formats;
   std::string reason;
@@ -58,7 +58,7 @@ std::string without_name(std::string reason, const std::string& name) {
   return at == std::string::npos ? reason : reason.replace(at, named.size(), "; the format ");
 }
 
-// The layer's reasons, each once.
+// The reasons of one layer, each once.
 std::vector<Refusal> refusals_of(const Value& formats) {
   std::vector<Refusal> found;
   std::size_t refusing = 0;
@@ -73,7 +73,7 @@ std::vector<Refusal> refusals_of(const Value& formats) {
   return found;
 }
 
-// Those of all layers, equal ones together. Layers that no format holds come last.
+// The refusals of all layers, equal ones merged. Layers that no format can hold come last.
 std::vector<Refusal> refusals(const Value& rows) {
   std::vector<Refusal> all;
   for (const Value& row : rows.as_list()) {

@@ -37,9 +37,9 @@ int run_verb(const Run& run) {
   }
 }
 
-constexpr std::array<std::string_view, 4> kLevels{"debug", "info", "warning", "error"};  // as in LogLevel
+constexpr std::array<std::string_view, 4> kLevels{"debug", "info", "warning", "error"};  // in the order of LogLevel
 
-// The level that the environment's TESSERA_LOG names.
+// The level that the environment variable TESSERA_LOG names.
 std::string_view asked_level() {
   const char* const text = std::getenv("TESSERA_LOG");
   return text != nullptr && *text != '\0' ? text : "warning";
@@ -50,7 +50,7 @@ void check_level() {
                 "TESSERA_LOG: unknown level '", asked_level(), "'; it is debug, info, warning or error");
 }
 
-// Messages of that level and above.
+// Prints messages of the asked level and above. The rank log gets warnings and errors whatever the level.
 void print_messages() {
   const auto found = std::find(kLevels.begin(), kLevels.end(), asked_level());
   const LogLevel least = found == kLevels.end() ? LogLevel::warning : static_cast<LogLevel>(found - kLevels.begin());
@@ -72,7 +72,7 @@ int run_program(int argc, char** argv) {
   return leave_ranks(run_verb([&] {
     print_messages();
     join_ranks();
-    check_level();  // behind it, so that several ranks tell it once
+    check_level();  // after join_ranks(), so that several ranks report it once
     return program.parse(argc, argv)();
   }));
 }

@@ -19,11 +19,11 @@ namespace {
 
 constexpr const char* kReady = "ready";
 
-// What is different in the environment of the processes. They would repeat warnings, and srun's number of tasks is of this
-// process alone.
+// Changes to the environment of the processes: they do not repeat warnings, and they do not see srun's number of tasks, which
+// applies to this process alone.
 const std::vector<std::string> kEnvironment{"TESSERA_LOG=error", "SLURM_STEP_NUM_TASKS"};
 
-// Nothing is written to this process: its input ends when the one that started it closes the pipe or dies.
+// Nothing is ever written to this process's input. It ends when the process that started this one closes the pipe or dies.
 bool input_has_ended() {
   pollfd input{STDIN_FILENO, POLLIN, 0};
   return poll(&input, 1, 0) > 0;
@@ -41,7 +41,7 @@ void explaining_failures(std::int64_t count, const std::function<void()>& body) 
 }  // namespace
 
 void NeighbourProcesses::start(std::int64_t count, const ExperimentConfig& config, std::int64_t ranks, const std::string& begin) {
-  const ScratchFolder folder("tessera_plan");  // which each process has read when it is ready
+  const ScratchFolder folder("tessera_plan");  // each process has read these files by the time it is ready
   const std::string file = folder / "experiment.yaml", checkpoint = folder / "begin";
   write_file_atomically(real_vfs(), file, to_yaml(write(config)));
   write_file_atomically(real_vfs(), checkpoint, begin);

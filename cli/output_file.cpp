@@ -12,7 +12,7 @@
 namespace tessera::cli {
 namespace {
 
-// Of the file that is written.
+// The folder of the file that is written.
 std::filesystem::path folder_of(const std::string& option, const std::string& path) {
   try {
     return std::filesystem::absolute(written_file(path)).parent_path();

@@ -20,14 +20,14 @@
 namespace tessera::cli {
 namespace {
 
-using Count = long long;  // of printf
+using Count = long long;  // the type that %lld of printf takes
 
 struct PlanArguments : FileArguments {
   std::int64_t ranks = 1;
   std::int64_t ranks_per_machine = 0;
   std::string bandwidth, latency;
   std::string decisions;
-  std::string neighbour;  // what be_neighbour() reads, in such a process
+  std::string neighbour;  // the path that be_neighbour() reads; set only in such a process
 };
 
 std::string mib(std::int64_t bytes) {
@@ -45,7 +45,7 @@ void print_trace(const Trace& trace, const Cost& total) {
   std::printf("%-32s %-16s %-20s %-20s %12lld %14lld\n", "total", "", "", "", Count{total.parameters}, Count{total.macs});
 }
 
-// A column for each rule, a row for each layer, and what is kept of them.
+// A table with one column per rule and one row per layer, then a row each for the parameters and the MACs kept.
 std::string rules_text(const RuleComparison& comparison) {
   const auto percent = [](double fraction) { return formatted("%.1f %%", 100 * fraction); };
   std::vector<std::string> header{"ranks by"}, parameters{"parameters kept"}, macs{"MACs kept"};

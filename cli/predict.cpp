@@ -1,4 +1,4 @@
-// predict: a trained network's answers to files that nobody labelled.
+// predict: prints a trained network's answers for files that nobody labelled.
 #include <iostream>
 #include <limits>
 #include <memory>
@@ -25,7 +25,7 @@ int predict_inputs(PredictArguments arguments) {
   check_output("--npy", arguments.npy);
   check_no_input("--npy", arguments.npy, arguments.options.inputs);
   if (arguments.threads >= 0) arguments.options.threads = arguments.threads;
-  std::vector<float> scores;  // of all lines; of one with an error as many NaN, once their number is known
+  std::vector<float> scores;  // of the lines without an error; the others become NaN below, once the row length is known
   std::vector<bool> told;
   const PredictSummary summary =
       predict(real_vfs(), arguments.options, [&](const Predicted& predicted, std::span<const float> row) {

@@ -30,7 +30,7 @@ namespace {
 
 std::unique_ptr<Communicator> several;
 
-// mpirun drops what it has not read when a rank ends all: the message in front of this call would be lost.
+// When a rank ends all, mpirun drops output that it has not read yet. The wait saves the message printed before this call.
 void end_all_told(Communicator& ranks, int exit_code) {
   std::this_thread::sleep_for(std::chrono::milliseconds(200));
   ranks.end_all(exit_code);
@@ -41,8 +41,8 @@ int number_in(const char* variable) {
   return text == nullptr ? 0 : std::atoi(text);
 }
 
-// That Open MPI's or MPICH's mpirun has started; 1 without one. Slurm's srun starts processes that do not know of each other. In
-// a terminal that it has opened (SLURM_PTY_PORT) one program is one process.
+// The number of processes that Open MPI's or MPICH's mpirun has started; 1 without mpirun. Processes that Slurm's srun starts do
+// not know of each other. In a terminal that srun has opened (SLURM_PTY_PORT), one program is one process.
 int started_processes() {
   const int processes = std::max(number_in("OMPI_COMM_WORLD_SIZE"), number_in("PMI_SIZE"));
   if (processes > 0) return processes;
@@ -55,7 +55,7 @@ int started_processes() {
 }
 
 #if TESSERA_HAS_MPI
-// Ranks of another build may not even understand each other.
+// Ranks of different builds may not even understand each other.
 Value program_of_process() {
   Value program = Value::map();
   program.set("version", version_text());
@@ -63,9 +63,9 @@ Value program_of_process() {
   return program;
 }
 
-Communicator* joined = nullptr;  // what several holds, also while it ends
+Communicator* joined = nullptr;  // the object of `several`; also valid while `several` is being destroyed
 
-// Ends all, from another thread than the one that computes.
+// Ends all ranks. Called from a thread other than the one that computes.
 void end_ranks(const std::string& why) {
   std::cerr << str("tessera: ", why, "; all ranks end, and the last checkpoint stands\n");
   end_all_told(*joined, kFailed);

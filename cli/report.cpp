@@ -1,4 +1,4 @@
-// report: one HTML page of runs and tables, from their files alone.
+// report: writes one HTML page about runs and tables, from their files alone.
 #include <chrono>
 #include <iostream>
 #include <memory>
@@ -21,7 +21,7 @@ struct ReportArguments {
   bool watch = false;
 };
 
-// Without the file that it is written to: of the same sources a page has the same bytes, whatever it is called.
+// Leaves out the output file: a page of the same sources has the same bytes, whatever its name.
 std::string command_of(const ReportArguments& arguments) {
   std::string command = "tessera report";
   for (const std::string& source : arguments.sources) command += str(' ', shell_word(source));

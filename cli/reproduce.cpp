@@ -50,7 +50,7 @@ std::string options_text(const ReproduceArguments& arguments) {
   return text;
 }
 
-// Cells that a choice will give are left for another script.
+// Cells that depend on a choice still to be made are left for another script.
 int write_slurm(const ReproduceArguments& arguments, const ReproduceOptions& options) {
   check_output("--slurm", arguments.slurm);
   const TablePlan plan(real_vfs(), arguments.table, options);
@@ -64,7 +64,7 @@ int write_slurm(const ReproduceArguments& arguments, const ReproduceOptions& opt
       str(shell_word(program), " reproduce ", shell_word(arguments.table), options_text(arguments), limit, " --cell");
   std::vector<std::string> names;
   for (const Cell& cell : cells) names.push_back(cell.name());
-  const Experiment asked = parse_experiment(parse_yaml(cells.front().text, cells.front().name()));  // its threads unsettled
+  const Experiment asked = parse_experiment(parse_yaml(cells.front().text, cells.front().name()));  // threads not yet resolved
   const SlurmJob job{plan.table().name, command, std::filesystem::current_path().string(), asked.config.threads.compute};
   write_file_atomically(real_vfs(), arguments.slurm, slurm_script(job, names));
   std::cout << "wrote " << arguments.slurm << ": " << names.size() << " cells. Submit it with:\n  sbatch "

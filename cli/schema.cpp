@@ -1,4 +1,4 @@
-// schema: every key of an experiment file.
+// schema: lists every key of an experiment file.
 #include <cstdio>
 #include <iostream>
 #include <memory>

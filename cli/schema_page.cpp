@@ -21,8 +21,8 @@ have the key; names that have the same keys, such as `cifar10` and `cifar100`, s
 
 struct Row {
   std::string key;  // within its block: "ranks.latency.speedup", "augment[].flip"
-  std::vector<std::string> names;  // of the block's forms that have it; empty = all
-  std::string rest;  // cells behind
+  std::vector<std::string> names;  // names of the block's forms that have the key; empty = all
+  std::string rest;  // the cells after these
 };
 
 bool operator==(const Row& a, const Row& b) { return a.key == b.key && a.names == b.names && a.rest == b.rest; }
@@ -33,8 +33,8 @@ struct Section {
   std::vector<Row> rows = {};
 };
 
-// "data" of "data(glyphs).val" and of "data.name", "stages[].prune" of "stages[].prune.sparsity.end", "stages[]" of
-// "stages[].name", "" of "seed".
+// The block of a key: "data(glyphs).val" and "data.name" -> "data", "stages[].prune.sparsity.end" -> "stages[].prune",
+// "stages[].name" -> "stages[]", "seed" -> "".
 std::string block_of(const std::string& path) {
   const bool staged = path.starts_with(kStage);
   const std::size_t begin = staged ? kStage.size() : 0;
@@ -45,7 +45,7 @@ std::string block_of(const std::string& path) {
 
 std::string code(std::string_view text) { return str('`', text, '`'); }
 
-// A bar would end the cell, in code too.
+// Escapes "|", which would end the cell, even inside code.
 std::string cell(std::string text) {
   for (std::size_t at = 0; (at = text.find('|', at)) != std::string::npos; at += 2) text.insert(at, 1, '\\');
   return text;
@@ -69,7 +69,7 @@ std::string default_of(const SchemaEntry& entry) {
   return entry.default_value == "none" ? "" : code(entry.default_value);
 }
 
-// Adds the entry to its block's rows, or its form's name to the row that says the same of the same key.
+// Adds a row for the entry. If a row of another form has the same key and text, adds the entry's form to that row instead.
 void add_row(std::vector<Row>& rows, const std::string& block, const SchemaEntry& entry) {
   std::string key = entry.path.substr(block.empty() ? 0 : block.size());
   Row row{.key = {}, .names = {}, .rest = {}};
@@ -97,7 +97,7 @@ std::vector<Section> sections_of(const std::vector<SchemaEntry>& entries) {
              std::string_view("(.[").find(other.path[entry.path.size()]) != std::string_view::npos;
     };
     std::string block = block_of(entry.path);
-    // A block itself heads its section where it has keys.
+    // A block with keys is the head of a section, not a row.
     const bool heads = (block.empty() || block == "stages[]") && std::ranges::any_of(entries, has_keys);
     if (heads) block = entry.path == "stages" ? "stages[]" : entry.path;
     auto section = std::ranges::find(sections, block, &Section::block);

@@ -24,7 +24,7 @@ struct TrainArguments {
   std::string profile;
 };
 
-// "1,2,3" -> the texts of the seeds.
+// "1,2,3" -> {"1", "2", "3"}.
 std::vector<std::string> parse_seeds(const std::string& text) {
   std::vector<std::string> seeds;
   for (const std::string& seed : split(text, ',')) {
@@ -41,7 +41,7 @@ int train_one(const TrainArguments& arguments, const std::vector<std::string>& o
   const Experiment experiment = load_experiment(arguments.config, overrides);
   if (!arguments.decisions.empty()) options.decisions = read_decisions(real_vfs(), arguments.decisions);
   RunInputs inputs = check_experiment(experiment, &options.decisions);
-  install_stop_signals();  // before, nothing of this run is there to be saved, and a signal ends the process at once
+  install_stop_signals();  // earlier there is nothing to save, and a signal ends the process at once
   const std::string text = real_vfs().read_file(arguments.config);
   return finish(new_run(real_vfs(), experiment, std::move(inputs), text, runs_folder(arguments.runs), options));
 }

@@ -1,4 +1,4 @@
-// validate: what is wrong with an experiment file, and with --smoke a dry run of it.
+// validate: reports what is wrong with an experiment file. With --smoke it also does a dry run of it.
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -42,7 +42,7 @@ struct ValidateAnswer {
   }
 };
 
-const DecisionMap kNoDecisions;  // as `train` without --decisions has them
+const DecisionMap kNoDecisions;  // as in `train` without --decisions
 
 int code_of(const SmokeReport& report) {
   if (report.stopped) return kStopped;

@@ -47,7 +47,7 @@ void FactoriseConfig::fields(Fields& f) {
          .range = non_negative,
          .example = "50",
          .observable = "bytes"});
-  if (from) return;  // the stage that it names has the form
+  if (from) return;  // the stage that `from` names has the form
   for (const auto& [key, problem] : form_problems()) f.require(false, key, problem);
 }
 
@@ -69,21 +69,21 @@ std::vector<std::pair<std::string, std::string>> FactoriseConfig::form_problems(
 FactorisePass::FactorisePass(FactoriseConfig config, Values values, std::optional<std::vector<LayerRanks>> settled)
     : config_(std::move(config)), settled_(std::move(settled)), form_(config_.form()), format_(*form_), values_(values) {}
 
-// What a network offers: its leaves, and which of them are matched layers of the format's kinds.
+// The leaves of a network, and which of them are matched layers of the format's kinds.
 struct FactorisePass::Matched {
   Trace trace;
-  std::vector<std::size_t> rows;  // of the trace
+  std::vector<std::size_t> rows;  // indices into the trace
   std::vector<DenseLayer> layers;  // at these rows
 };
 
-// The rows, as indices into Matched, that one rule holds for.
+// The rows, as indices into Matched, that one rule applies to.
 struct FactorisePass::Group {
   const RankConfig* ranks;
-  std::string key;  // of the rule, in the block
+  std::string key;  // the rule's key in the block
   std::vector<std::size_t> members;
 };
 
-// Rules come in the block's order.
+// Sorts layers in the order of the trace. They come in the order of the block's rules.
 std::vector<RankLayer> in_order_of(const Trace& trace, std::vector<RankLayer> layers) {
   std::ranges::stable_sort(layers, {}, [&](const RankLayer& layer) {
     return std::ranges::find(trace, layer.dense.path, &LayerCost::path) - trace.begin();
@@ -102,7 +102,7 @@ std::optional<FactorisePass::Matched> FactorisePass::match(Module& root, const S
     return std::nullopt;
   }
   Matched matched;
-  std::string hint;  // of the first layer that is passed over though the form holds its kind
+  std::string hint;  // for the first layer that is passed over although the form holds its kind
   root.output_shape(input, &matched.trace);
   for (std::size_t row = 0; row < matched.trace.size(); ++row) {
     const std::string& path = matched.trace[row].path;
@@ -223,7 +223,7 @@ std::vector<RankLayer> FactorisePass::choose(const Model& model, const Matched& 
   return layers;
 }
 
-// What rules that the block does not have would choose: little work beside the spectra, which are there now.
+// Records what rules that are not in the block would choose. It is little work, because the spectra are already there.
 void FactorisePass::compare(std::span<const RankLayer> layers, std::int64_t multiple_of) {
   std::vector<RankConfig> rules{{.params = 0.5}, {.macs = 0.5}, {.energy = 0.9}, {.error = 0.3}, {.vbmf = 1}};
   for (RankConfig& rule : rules) rule.multiple_of = multiple_of;
@@ -273,10 +273,10 @@ std::vector<BlockProblem> FactorisePass::try_prepare(std::unique_ptr<Module>& ro
     take_settled(*matched, problems);
   } else {
     std::vector<RankLayer> with_spectra;
-    std::int64_t multiple_of = 0;  // that the rules' share
+    std::int64_t multiple_of = 0;  // the largest that divides the multiples of all rules
     for (const Group& group : groups(*matched, problems)) {
       std::vector<RankLayer> layers = choose({root, input, means}, *matched, group, problems);
-      if (means.veto != nullptr || !group.ranks->explicit_ranks.empty()) continue;  // with a clock nobody plans
+      if (means.veto != nullptr || !group.ranks->explicit_ranks.empty()) continue;  // a pass with a clock is not a plan
       std::ranges::move(layers, std::back_inserter(with_spectra));
       multiple_of = std::gcd(multiple_of, group.ranks->multiple_of);
     }

@@ -14,10 +14,10 @@
 namespace tessera {
 namespace {
 
-constexpr double kLeastShare = 1e-4;  // of the mean second moment, added to each
+constexpr double kLeastShare = 1e-4;  // of the mean second moment, added to each eigenvalue
 
 struct Moments {
-  Tensor sum;  // f64 [in, in] of x x'
+  Tensor sum;  // the sum of x x', f64 [in, in]
   std::int64_t rows = 0;
 };
 
@@ -29,7 +29,7 @@ void add_rows(Moments& moments, const Module& module, const Tensor& x) {
                 "': its inputs hold NaN or Inf, so that its weight cannot be decomposed by them");
   const Tensor host = product.to(Device::cpu()).to(DType::f64);
   if (!moments.sum.defined()) {
-    // Beside the sum its eigenvectors and two roots are made of it.
+    // Besides the sum, memory is needed for its eigenvectors and for two roots.
     check_memory_limit(Device::cpu(), 6 * sizeof(double) * static_cast<std::size_t>(in * in),
                        str("layer '", module.path(), "': weighting ", in, " inputs"));
     moments.sum = Tensor::zeros({in, in}, DType::f64);
@@ -54,7 +54,7 @@ InputWeights weights_of(const Moments& moments) {
   for (std::int64_t i = 0; i < in; ++i) trace += mean.data<double>()[i * (in + 1)];
   const double least = kLeastShare * trace / static_cast<double>(in);
   linalg::Eigh eigh = linalg::eigh(mean);
-  // Rounding may leave values below 0.
+  // Rounding may make eigenvalues negative.
   for (std::int64_t i = 0; i < in; ++i) eigh.values.data<double>()[i] = std::max(eigh.values.data<double>()[i], 0.0) + least;
   return {power_of(eigh, 0.5), power_of(eigh, -0.5)};
 }

@@ -22,7 +22,7 @@ const Format* LowRankConfig::known_format() const {
 std::shared_ptr<const Format> LowRankConfig::form() const {
   const Format& plain = format_named(format);
   if (modes) return plain.with_modes(*modes);
-  return {std::shared_ptr<const Format>(), &plain};  // which lives as long as the program
+  return {std::shared_ptr<const Format>(), &plain};  // not owned, because it lives as long as the program
 }
 
 void LowRankConfig::layers_field(Fields& f) {
@@ -56,7 +56,7 @@ void LowRankConfig::fields(Fields& f) {
         {.help = "when an iterative decomposition ends", .example = "{iterations: 10}", .observable = "bytes"});
   f.require(!rank_rules.empty() || ranks.kinds() == 1, "ranks", "is an empty list; needs a rule");
   const Format* const form = known_format();
-  if (form == nullptr) return;  // reported as no choice
+  if (form == nullptr) return;  // reported as a wrong choice already
   for (const auto& [key, config] : rank_configs()) {
     const std::string problem = why_not_ranks_of(*form, *config);
     f.require(problem.empty(), key, problem);

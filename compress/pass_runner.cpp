@@ -106,7 +106,7 @@ void rewrite_whole(std::unique_ptr<Module>& root, const Pass& pass, const Shape&
   replaced.push_back({"", replace_module(root, "", std::move(after))});
 }
 
-// What the network's time says of the layers that stand in it.
+// Applies the verdict of the network's time to the layers that are in it.
 void settle(std::unique_ptr<Module>& root, const Veto& veto, std::vector<Replaced>& replaced, const Shape& input,
             PassReport& report) {
   const NetworkVerdict verdict = veto.settle(root, replaced, input);
@@ -120,7 +120,7 @@ void settle(std::unique_ptr<Module>& root, const Veto& veto, std::vector<Replace
   }
   for (LayerReport& row : report.layers) {
     if (!row.speed || !verdict.dense_ms) continue;
-    row.network_share = std::round(1e4 * row.speed->dense_ms / *verdict.dense_ms) / 1e4;  // of times with four digits
+    row.network_share = std::round(1e4 * row.speed->dense_ms / *verdict.dense_ms) / 1e4;  // the times have four digits
   }
 }
 

@@ -11,7 +11,7 @@
 namespace tessera {
 namespace {
 
-// A buffer of a batch norm, and the sum of what the batches gave, f64 [channels].
+// A batch-norm buffer, and the sum of its values over the batches, f64 [channels].
 struct Statistic {
   std::string name;
   Buffer* buffer;
@@ -46,7 +46,7 @@ bool recalibrate(Module& root, const TrainingBatches& batches, std::int64_t coun
   if (statistics.empty()) return false;
   const StepState step(device_of(root));
   for (std::int64_t i = 0; i < count; ++i) {
-    // From zero a step of the running statistics leaves momentum times the batch's.
+    // From zero, one update of the running statistics gives momentum times those of the batch.
     for (const Statistic& statistic : statistics) statistic.buffer->value.fill(0);
     scores(root, batches.parts(i), Context{.training = true, .seed = 0, .step = &step}, batches.compute);
     for (const Statistic& statistic : statistics) {

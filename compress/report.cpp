@@ -12,7 +12,7 @@ namespace tessera {
 
 namespace {
 
-// The leaves of LayerReport::fields(), in its order, with their keys as Value trees have them.
+// The leaves of LayerReport::fields() in its order. Their keys are those of Value trees.
 struct Leaf {
   std::string key;  // "speed.dense_ms"
   LayerColumn column;
@@ -30,7 +30,7 @@ const std::vector<Leaf>& leaves() {
   return all;
 }
 
-// The value at a dotted key; null where there is none.
+// The value at a dotted key, null if there is none.
 Value value_at(const Value& row, std::string_view key) {
   const std::size_t dot = key.find('.');
   const Value* found = row.find(key.substr(0, dot));
@@ -80,13 +80,13 @@ std::string totals_row(const char* label, const Totals& totals) {
 
 constexpr const char* kNotInDecidingRounds = "not faster in the rounds that decide";
 
-// Empty of what is faster. The rounds that decide are others than those that are told.
+// Empty if the layer is faster. The rounds that decide are not the rounds that are reported.
 std::string not_faster(const Speed& speed) {
   if (speed.faster) return "";
   return speed.ratio.low > kFasterRatio ? kNotInDecidingRounds : "not faster";
 }
 
-// Of a layer that is not faster although the rounds that are told say so.
+// For a layer that is not faster although the reported rounds say so.
 std::string in_other_rounds(const LayerReport& layer) {
   const bool differs = layer.speed && !layer.reason.empty() && not_faster(*layer.speed) == kNotInDecidingRounds;
   return differs ? ", by the rounds that decide" : "";
@@ -108,7 +108,7 @@ std::string layer_row(const LayerReport& layer) {
              layer.macs_before, " -> ", layer.macs_after, " | ", time_cell(layer.speed), " |\n");
 }
 
-// Rules in the order in which layers first ask; one, unless layers have rules of their own.
+// The different rules, in the order in which layers first ask for them. There is one unless layers have separate rules.
 std::string asked(std::span<const LayerReport> layers) {
   std::vector<std::string> rules;
   for (const LayerReport& layer : layers) {
@@ -119,7 +119,7 @@ std::string asked(std::span<const LayerReport> layers) {
   return text;
 }
 
-// "2 of 3 matched layers factored", with the words of all that was done to some.
+// "2 of 3 matched layers factored". If layers were changed in several ways, their words are joined by "or".
 std::string count_changed(std::span<const LayerReport> layers) {
   std::size_t changed = 0;
   std::vector<std::string> words;
@@ -133,7 +133,7 @@ std::string count_changed(std::span<const LayerReport> layers) {
   return str(changed, " of ", layers.size(), " matched layers ", text.empty() ? "changed" : text);
 }
 
-// What the network of a pass was timed at: where it was decided, then in the other phases.
+// The speeds of a pass's network: in the phase that decides, then in the other phases.
 std::vector<PhaseSpeed> network_speeds(const PassReport& report) {
   std::vector<PhaseSpeed> speeds;
   if (report.speed) speeds.push_back({{}, report.timed_at, *report.speed});

@@ -11,14 +11,14 @@
 namespace tessera {
 namespace {
 
-// Of a convolution or linear layer; null for every other module.
+// The weight of a convolution or linear layer, null for every other module.
 const Parameter* weight_of(const Module& module) {
   if (const auto* const conv = dynamic_cast<const Conv2d*>(&module)) return &conv->weight();
   if (const auto* const linear = dynamic_cast<const Linear*>(&module)) return &linear->weight();
   return nullptr;
 }
 
-// Empty where all of the group's channels stay. One of them always does.
+// Empty if all of the group's channels stay. At least one always stays.
 std::vector<bool> kept_channels(const ChannelGroup& group) {
   if (!group.fixed.empty() || std::ranges::find(group.zero, true) == group.zero.end()) return {};
   std::vector<bool> keep = group.zero;
@@ -30,7 +30,7 @@ std::vector<bool> kept_channels(const ChannelGroup& group) {
 std::int64_t left(const std::vector<bool>& keep, std::int64_t size) {
   if (keep.empty()) return size;
   const auto channels = static_cast<std::int64_t>(keep.size());
-  return size / channels * std::ranges::count(keep, true);  // a flattened image has each once for every pixel
+  return size / channels * std::ranges::count(keep, true);  // a flattened image has each channel once for every pixel
 }
 
 }  // namespace

@@ -11,7 +11,7 @@
 namespace tessera {
 namespace {
 
-// Of a sparse layer, or of all that are in a chain.
+// The kept elements of a sparse layer, or of all sparse layers in a chain.
 Ranks kept_in(Module& made) {
   std::int64_t kept = 0;
   for_each_module(made, [&](const Module& module) {

@@ -9,7 +9,7 @@
 namespace tessera {
 namespace {
 
-// Half types widen to f32, in which every value of theirs is itself.
+// Widens half types to f32, which represents all of their values exactly.
 Tensor widened(const Tensor& tensor) {
   return (tensor.dtype() == DType::f64 ? tensor : tensor.to(DType::f32)).contiguous();
 }
@@ -66,7 +66,7 @@ std::optional<BadElement> first_bad_element(const Tensor& tensor) {
 }
 
 std::string describe(const Tensor& tensor, const BadElement& bad) {
-  // The sign of a NaN means nothing, and which one hardware makes differs.
+  // The sign of a NaN means nothing and differs between processors.
   const std::string value = std::isnan(bad.value) ? std::string("nan") : str(bad.value);
   return str(tensor.dtype(), ' ', tensor.shape(), " at ", bad.index, " is ", value);
 }

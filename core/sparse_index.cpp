@@ -61,7 +61,7 @@ TransposedIndex transposed(const SparseIndex& index, std::int64_t taps) {
   made.index.indices.resize(index.indices.size());
   made.from.resize(index.indices.size());
   std::vector<std::int64_t> next(made.index.offsets.begin(), made.index.offsets.end() - 1);
-  std::vector<std::int64_t> at(index.offsets.begin(), index.offsets.end() - 1);  // of each row, its next element
+  std::vector<std::int64_t> at(index.offsets.begin(), index.offsets.end() - 1);  // the next element of each row
   for (std::int64_t t = 0; t < taps; ++t) {
     for (std::int64_t r = 0; r < index.rows; ++r) {
       for (; at[r] < index.offsets[r + 1] && index.indices[at[r]] < (t + 1) * width; ++at[r]) {

@@ -9,7 +9,7 @@
 namespace tessera {
 namespace {
 
-// Storage refuses every device but the CPU where there is no other.
+// Does nothing without CUDA: Storage then refuses every device but the CPU.
 void copy_across([[maybe_unused]] const Tensor& source, [[maybe_unused]] const Tensor& target) {
 #if TESSERA_HAS_CUDA
   cuda::copy_across(source, target);
@@ -31,7 +31,7 @@ Tensor::Tensor(StoragePtr storage, std::int64_t offset, const Shape& shape, cons
     : storage_(std::move(storage)), offset_(offset), shape_(shape), strides_(strides), dtype_(dtype) {}
 
 Tensor Tensor::empty(const Shape& shape, DType dtype, Device device) {
-  const std::size_t bytes = bytes_of(shape, dtype);  // before the strides, which may overflow where it throws
+  const std::size_t bytes = bytes_of(shape, dtype);  // comes first: throws where the strides would overflow
   return Tensor(std::make_shared<Storage>(bytes, device), 0, shape, shape.contiguous_strides(), dtype);
 }
 

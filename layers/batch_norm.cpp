@@ -39,7 +39,7 @@ Var BatchNorm::normalize(const Var& x, const Var& residual, bool relu, const Con
                            .ranks = context.training ? SharedStatistics::current() : nullptr};
   if (renewed_batches_ && !context.training) {
     options.training = true;
-    options.momentum = 1.0 / static_cast<double>(++*renewed_batches_);  // the first batch replaces what was there
+    options.momentum = 1.0 / static_cast<double>(++*renewed_batches_);  // the first batch replaces the old statistics
   }
   return batch_norm(x, weight_.var(), bias_.var(), running_mean_.value, running_var_.value, options, residual);
 }

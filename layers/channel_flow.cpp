@@ -16,7 +16,7 @@
 namespace tessera {
 namespace {
 
-// They make zeros of zeros, and leave channels where they are; a flattened image has its channels once for each pixel.
+// Kinds that map zeros to zeros and keep the order of channels. A flattened image repeats all channels, once for each pixel.
 constexpr std::array<std::string_view, 10> kKeepZeros{"avg_pool2d", "dropout", "flatten",    "gelu", "global_avg_pool",
                                                       "identity",   "relu",    "max_pool2d", "silu", "tanh"};
 
@@ -28,16 +28,16 @@ Bits both(const Bits& a, const Bits& b) {
   return result;
 }
 
-// A parameter that is not there adds nothing.
+// A missing parameter adds nothing, so all of its outputs count as masked.
 Bits masked(const Parameter* parameter, std::int64_t outputs) {
   return parameter == nullptr ? Bits(static_cast<std::size_t>(outputs), true) : masked_outputs(*parameter);
 }
 
-// What layers hand on. `zero` is empty where nothing is known of it.
+// What a layer passes to the next. `zero` is empty if nothing is known of the values.
 struct Stream {
   std::size_t group = 0;
   Bits zero = {};
-  const Module* made_by = nullptr;  // the convolution or linear layer that it comes from with nothing between
+  const Module* made_by = nullptr;  // the convolution or linear layer that made it, if no layer is in between
 };
 
 class Walker {
@@ -101,7 +101,7 @@ class Walker {
     return {to, both(a.zero, b.zero)};
   }
 
-  // A layer that reads all of x for each of its outputs.
+  // Records a layer in which each output reads all of x.
   Stream make(const Module& layer, const Stream& x, std::int64_t outputs, Bits zero) {
     reads_.push_back(x);
     const std::size_t group = new_group(outputs);
@@ -155,7 +155,7 @@ class Walker {
     return {x.group, both(zero, masked_bias(conv)), &conv};
   }
 
-  // Zeros where scale and shift are masked, whatever it reads.
+  // The outputs are zero where scale and shift are masked, whatever the norm reads.
   Stream visit_norm(const Module& norm, const Stream& x) {
     layers_.push_back({norm.path(), x.group, x.group});
     if (x.made_by != nullptr) normed_.push_back({x.made_by->path(), norm.path()});
@@ -169,7 +169,7 @@ class Walker {
   }
 
   std::vector<ChannelGroup> groups_;
-  std::vector<std::size_t> joined_;  // the group that a group is a part of; itself where it is a whole one
+  std::vector<std::size_t> joined_;  // the group that each group was merged into; its own index if it was not
   std::vector<Stream> reads_;
   std::vector<LayerChannels> layers_;
   std::vector<NormedLayer> normed_;

@@ -12,7 +12,7 @@ Var Convolution::add_relu(const Var& x, const Var& residual, const Context& cont
 
 namespace {
 
-// In double precision, rounded once. `filters` are [out, ...], contiguous.
+// Computes in double precision and rounds once. `filters` are [out, ...], contiguous.
 template <class T>
 void scale_filters(const Tensor& filters, const double* scale) {
   const std::int64_t size = filters.numel() / filters.dim(0);

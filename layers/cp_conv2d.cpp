@@ -19,7 +19,7 @@ const CpConv2dConfig& checked(const CpConv2dConfig& config) {
 
 Tensor transposed(const Tensor& matrix) { return matrix.permute({1, 0}).contiguous(); }
 
-// The defined filters' factors [n_mode, rank], of modes out, kh, kw, in.
+// The factors [n_mode, rank] of the defined filters, for the modes out, kh, kw, in.
 linalg::Cp cp_of(const CpFilters& filters) {
   linalg::Cp cp{{filters.out_factor}};
   for (const Tensor& filter : {filters.vertical, filters.horizontal, filters.in_factor}) {
@@ -71,7 +71,7 @@ CpConv2d::CpConv2d(const CpConv2dConfig& config)
   const Conv2dConfig& conv = config.conv;
   const std::int64_t rank = config.rank;
   const bool vertical = conv.kernel.h > 1, horizontal = conv.kernel.w > 1;
-  // Without its filter a direction's stride and padding are the next one's, at last out_factor's.
+  // If a direction has no filter, the other direction's filter takes its stride and padding. Without one, out_factor does.
   Conv2dOptions rows{
       .stride = {conv.stride.h, 1}, .padding = {conv.padding.h, 0}, .dilation = {conv.dilation.h, 1}, .groups = rank};
   Conv2dOptions columns{

@@ -6,7 +6,7 @@
 namespace tessera {
 namespace {
 
-// Of so many positions. Layers that join positions, as flatten and token_pool do, give fewer answers or take one length alone.
+// Whether each position gets an answer. Layers that join them, like flatten and token_pool, give fewer or take only one length.
 bool answers_each(const Module& network, std::int64_t positions) {
   try {
     const Shape answers = network.output_shape({1, positions});

@@ -21,7 +21,7 @@
 namespace tessera {
 namespace {
 
-// Runs one way on these operands; in training with its backward, which leaves the layer's own gradients alone.
+// Runs one way on these operands. In training it also runs the backward, which leaves the layer's own gradients unchanged.
 void run_once(const Ways& ways, std::size_t i, std::span<const Var> operands, bool training, bool recomputed) {
   if (!training) {
     ways.run(i, operands);
@@ -70,11 +70,11 @@ std::size_t Execution::choose(const Module& layer, std::span<const Var> operands
   const Ways offered = ways();
   std::size_t way = 0;
   if (offered.flops >= kLeastFlopsToMeasure) {
-    // What the ways derive from constant weights for the clock is not kept behind it.
+    // What the ways derive from constant weights for this measurement is not kept after it.
     const std::optional<ConstantWeights> scope = now.constant ? std::make_optional<ConstantWeights>() : std::nullopt;
     way = choose_on(x.device(), key_of(layer, now, x.device()), offered.names,
                     [&](std::size_t i) { run_once(offered, i, operands, training, now.recompute); });
-    if (recording_graph()) return way;  // no clock was read
+    if (recording_graph()) return way;  // no clock was read while recording
   }
   known_.push_back({std::move(now), way});
   return way;

@@ -19,7 +19,7 @@ std::string norm_name(std::size_t filter) { return str("norm", filter); }
 
 Tensor exact_on_host(const Tensor& value) { return value.to(Device::cpu()).to(DType::f64).contiguous(); }
 
-// What a filter [out, kh, kw, in / groups] gives on an image that is `constant` [in] everywhere: [out], all f64.
+// The response [out] of a filter [out, kh, kw, in / groups] to an image that is `constant` [in] at every position. All are f64.
 Tensor response(const Tensor& filter, std::int64_t groups, const Tensor& constant) {
   const Shape& shape = filter.shape();
   const std::int64_t taps = shape[1] * shape[2], in = shape[3];
@@ -77,7 +77,7 @@ std::string FactoredConv2d::why_not_recompute() const {
          "recompute to false";
 }
 
-// operands: x, then the filters. Of a layer without norms.
+// operands: x, then the filters. Only for a layer without norms.
 Var FactoredConv2d::run_way(std::size_t way, std::span<const Var> operands, const Tail& tail) const {
   const std::span<const Var> filters = operands.subspan(1);
   if (way == 0) return chain(operands.front(), filters, tail, {});
@@ -110,11 +110,11 @@ Var FactoredConv2d::forward_relu(const Var& x, const Var& residual, const Contex
   return apply(x, {.bias = bias(), .residual = residual, .relu = true}, context);
 }
 
-// All padding is before the first norm, so each norm adds the same value at every position. The filters behind it turn that value
-// into a bias.
+// All padding comes before the first norm, so each norm adds the same value at every position. The filters after it turn that
+// value into a bias.
 FactoredConv2d::Inference FactoredConv2d::inference() const {
   Inference result;
-  Tensor shift;  // [channels] of the image behind the filters so far
+  Tensor shift;  // [channels] of the image after the filters so far
   for (std::size_t i = 0; i < filters_.size(); ++i) {
     const bool last = i + 1 == filters_.size();
     Tensor filter = exact_on_host(filters_[i].parameter->value());
@@ -177,7 +177,7 @@ void FactoredConv2d::reset_parameters(std::uint64_t seed) {
   for (const Filter& filter : filters_) {
     const Shape& shape = filter.parameter->value().shape();
     const double fan_out = static_cast<double>(shape[0] * shape[1] * shape[2] / filter.options.groups);
-    // init_kaiming_normal draws N(0, 2 / fan).
+    // The factor 2 is there because init_kaiming_normal draws N(0, 2 / fan).
     init_kaiming_normal(*filter.parameter, RngStream(seed, path(), filter.parameter->name()),
                         static_cast<std::int64_t>(2 * fan_out / filter.gain));
   }
@@ -198,7 +198,7 @@ std::unique_ptr<Module> FactoredConv2d::to_dense() const {
 
 std::vector<TorchPart> FactoredConv2d::torch_tensors() const {
   std::vector<TorchPart> parts;
-  const std::size_t step = batch_norm_ ? 2 : 1;  // a norm is a part of its own
+  const std::size_t step = batch_norm_ ? 2 : 1;  // each norm is a separate part
   for (std::size_t i = 0; i < filters_.size(); ++i) {
     parts.push_back({.tensor = filters_[i].parameter->name(), .name = str(step * i, ".weight"), .convolution = true});
   }

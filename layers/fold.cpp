@@ -24,7 +24,7 @@ Tensor finite_copy(const Module& owner, const std::string& name, const Tensor& v
   return value.clone();
 }
 
-// Both of one structure.
+// Both modules have the same structure.
 void copy_values(const Module& from, Module& to) {
   for (std::size_t i = 0; i < from.parameters().size(); ++i) {
     const Parameter& parameter = *from.parameters()[i];
@@ -43,7 +43,7 @@ void fold_pair(Module& parent, const Module::Child& first, const Module::Child& 
   if (norm == nullptr || !ends_in_convolution(*first.module)) return;
   const auto [scale, shift] = norm->inference_map();
   const bool alone = dynamic_cast<const Convolution*>(first.module.get()) != nullptr;
-  Module& holder = alone ? parent : *first.module;  // of the convolution
+  Module& holder = alone ? parent : *first.module;  // the module that holds the convolution
   const Module::Child& last = alone ? first : first.module->children().back();
   std::unique_ptr<Module> scaled = dynamic_cast<const Convolution&>(*last.module).scaled(scale, shift);
   const bool composes = as_compressed(*last.module) != nullptr && as_compressed(*scaled) == nullptr;
@@ -69,9 +69,9 @@ std::unique_ptr<Module> folded(const Module& network, const Registry<Module>& la
   std::unique_ptr<Module> copy = rebuild(describe(network), layers);
   copy_values(network, *copy);
   const Device device = device_of(*copy);
-  move_to(*copy, Device::cpu());  // folding is arithmetic in double on few numbers
+  move_to(*copy, Device::cpu());  // folding computes in double on few numbers
   for_each_module(*copy, [folds](Module& module) {
-    // What runs its children in their order.
+    // Only modules that run their children in order.
     if (dynamic_cast<Sequential*>(&module) == nullptr && dynamic_cast<ResidualBlock*>(&module) == nullptr) return;
     for (std::size_t i = 0; i + 1 < module.children().size(); ++i) {
       fold_pair(module, module.children()[i], module.children()[i + 1], folds);

@@ -7,7 +7,7 @@ namespace tessera {
 
 namespace {
 
-// Drawn on the host and moved once, so that both devices start from the same bytes.
+// Values are drawn on the host and moved once, so that both devices start from the same bytes.
 Tensor host_like(const Tensor& value) { return Tensor::empty(value.shape(), value.dtype()); }
 
 }  // namespace

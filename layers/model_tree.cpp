@@ -26,7 +26,7 @@ namespace {
 
 std::unique_ptr<Module> rebuilt(const Value& tree, const Registry<Module>& layers) {
   std::unique_ptr<Module> module = layers.build(tree.at("kind").as_string(), tree.at("config"));
-  const std::size_t made = module->children().size();  // by the config
+  const std::size_t made = module->children().size();  // children that the config makes
   const Value::List& listed = tree.at("children").as_list();
   TESSERA_CHECK(listed.size() >= made, ConfigError, "model tree: ", module->kind(), " has ", listed.size(),
                 " children; its config makes ", made);

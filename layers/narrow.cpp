@@ -16,7 +16,7 @@ namespace {
 using Keep = std::vector<bool>;
 using Indices = std::vector<std::int64_t>;
 
-// Of an axis of that many entries: the channels once, or once for each pixel of a flattened image.
+// Kept entries of an axis with `size` entries: one per channel, or one per channel and pixel of a flattened image.
 Indices kept_of(const Keep& keep, std::int64_t size) {
   Indices kept;
   for (std::int64_t i = 0; i < size; ++i) {
@@ -64,7 +64,7 @@ class Narrowing {
     }
   }
 
-  // Into a module of the narrowed config.
+  // Copies into a module of the narrowed config.
   void copy_values(const Module& from, Module& to) const {
     for (std::size_t i = 0; i < from.parameters().size(); ++i) copy(from, *from.parameters()[i], *to.parameters()[i]);
     for (std::size_t i = 0; i < from.buffers().size(); ++i) {
@@ -81,7 +81,7 @@ class Narrowing {
       if (size != nullptr) *size = static_cast<std::int64_t>(kept_of(keep_[group], size->as_int()).size());
     }
     Value* const groups = config.find("groups");
-    if (groups != nullptr && groups->as_int() > 1) *groups = config.at("in");  // each channel by itself
+    if (groups != nullptr && groups->as_int() > 1) *groups = config.at("in");  // depthwise: one group for each channel
   }
 
   void copy(const Module& owner, const Parameter& from, Parameter& to) const {
@@ -92,7 +92,7 @@ class Narrowing {
     if (!keeps_all(mask)) to.set_mask(mask);
   }
 
-  // The first axis of every tensor is of outputs, the last one of a matrix or filter of inputs.
+  // The first axis of every tensor is for outputs. The last axis of a matrix or filter is for inputs.
   Tensor narrow(const Module& owner, const Tensor& value) const {
     const Tensor host = value.to(Device::cpu()).contiguous();
     const auto layer = layers_.find(owner.path());

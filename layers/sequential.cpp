@@ -31,7 +31,7 @@ Var Sequential::forward_first(std::size_t count, const Var& x, const Context& co
   const std::span<const Child> all = std::span(children()).first(count);
   for (std::size_t i = 0; i < all.size(); ++i) {
     Module& module = *all[i].module;
-    // What a rectifier follows in the same op: one walk over memory instead of two.
+    // A norm or convolution and the rectifier after it run as one op: one pass over memory instead of two.
     if (is<BatchNorm>(all, i) && is<Relu>(all, i + 1)) {
       y = norm_add_relu(module, y, Var(), context);
       i += 1;

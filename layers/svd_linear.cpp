@@ -17,7 +17,7 @@ const SvdLinearConfig& checked(const SvdLinearConfig& config) {
   return config;
 }
 
-double bound_of_variance(double variance) { return std::sqrt(3 * variance); }  // of U(-bound, bound)
+double bound_of_variance(double variance) { return std::sqrt(3 * variance); }  // the bound of U(-bound, bound)
 
 }  // namespace
 

@@ -23,7 +23,7 @@ const Module* child_at(const Module& around, std::string_view path) {
   return at;
 }
 
-// The linear layer below `around` that reads this table; null without one.
+// The linear layer inside `around` that reads this table. Null if there is none.
 const TiedLinear* reader_of(const Module& table, const Module& around) {
   if (const auto* const tied = dynamic_cast<const TiedLinear*>(&around)) return &tied->table() == &table ? tied : nullptr;
   for (const Module::Child& child : around.children()) {

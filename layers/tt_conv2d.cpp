@@ -16,7 +16,7 @@ Conv2dOptions core_options(const Conv2dConfig& conv) {
   return {.stride = conv.stride, .padding = conv.padding, .dilation = conv.dilation};
 }
 
-// What is wrong with the modes of one side; "" where they fit.
+// What is wrong with the modes of one side, or "" if they fit.
 std::string modes_problem(const Modes& modes, std::int64_t channels) {
   if (modes.size() < 2) return "needs two modes at least; with one on each side it is tucker2";
   if (modes.size() > kMostConvModes) return str("has ", modes.size(), " modes; tt holds ", kMostConvModes, " on a side at most");

@@ -39,7 +39,7 @@ TtEmbeddingConfig checked(const TtEmbeddingConfig& given) {
   return config;
 }
 
-// x / value of whole numbers from 0 to 2^53, without the rest.
+// The quotients x / value, rounded down. x holds whole numbers from 0 to 2^53.
 Tensor whole_quotient(const Tensor& x, std::int64_t value) {
   const Var divisor(Tensor::full({}, static_cast<double>(value), x.dtype(), x.device()));
   return div(Var(x), divisor).value().to(DType::i64).to(x.dtype());
@@ -52,8 +52,8 @@ std::vector<Tensor> digits_of(const Tensor& ids, std::int64_t size, const Modes&
   std::vector<Tensor> digits(modes.size());
   Tensor rest = ids.to(DType::f64);
   const std::int64_t padded = product_of(modes);
-  // Ids from `size` to the product of the modes would be rows of padding. They are moved beyond that product, where the first
-  // digit is too large.
+  // Ids from `size` to the product of the modes would be padding rows. They are moved beyond that product, where the first digit
+  // is too large.
   if (padded > size) rest = add(Var(rest), mul_scalar(Var(whole_quotient(rest, size)), static_cast<double>(padded))).value();
   for (std::size_t k = modes.size() - 1; k > 0; --k) {
     const Tensor above = whole_quotient(rest, modes[k]);
@@ -66,7 +66,7 @@ std::vector<Tensor> digits_of(const Tensor& ids, std::int64_t size, const Modes&
 
 TtRowCost tt_row_cost(const Modes& width_modes, std::span<const std::int64_t> ranks) {
   TtRowCost cost;
-  std::int64_t width = 1;  // of what is multiplied so far
+  std::int64_t width = 1;  // width of the product so far
   for (std::size_t k = 0; k < width_modes.size(); ++k) {
     const std::int64_t before = k == 0 ? 1 : ranks[k - 1], after = k == ranks.size() ? 1 : ranks[k];
     cost.kept = sum_of({cost.kept, product_of({before, width_modes[k], after})});
@@ -96,7 +96,7 @@ void TtEmbeddingConfig::fields(Fields& f) {
          .range = at_least(1),
          .example = "[16, 16]",
          .observable = "plan"});
-  if (vocabulary < 1 || width < 1) return;  // told by the range
+  if (vocabulary < 1 || width < 1) return;  // the range reports this
   const TtEmbeddingConfig config = with_defaults(*this);
   const std::string problem = modes_problem(config);
   f.require(problem.empty(), "", problem);
@@ -113,7 +113,7 @@ TtEmbedding::TtEmbedding(const TtEmbeddingConfig& config) : config_(checked(conf
 
 Value TtEmbedding::config() const { return write(config_); }
 
-// Only on a CPU: reading the ids on a GPU would wait for it. There a wrong id gives NaN (core/ops/embedding.h).
+// Only on a CPU, because reading ids of a GPU would wait for it. On a GPU a wrong id gives NaN (core/ops/embedding.h).
 void TtEmbedding::check_tokens(const Tensor& ids) const {
   TESSERA_CHECK(ids.dtype() == DType::i64, DTypeError, "tt_embedding '", path(), "': input is ", ids.dtype(), "; needs i64");
   if (!ids.device().is_cpu()) return;
@@ -124,7 +124,7 @@ void TtEmbedding::check_tokens(const Tensor& ids) const {
                 "] is ", *wrong, "; needs 0 to ", config_.vocabulary - 1);
 }
 
-// [n, width]
+// The result is [n, width].
 Var TtEmbedding::by_slices(const Var& x, std::span<const Var> cores) const {
   const std::int64_t rows = x.shape().numel();
   const std::vector<Tensor> digits = digits_of(x.value(), config_.vocabulary, config_.vocabulary_modes);
@@ -146,7 +146,7 @@ Var TtEmbedding::by_slices(const Var& x, std::span<const Var> cores) const {
 
 Var TtEmbedding::by_table(const Var& x, std::span<const Var> cores) const {
   const Var table = made_once(table_, cores[0].value(), [&] {
-    // The last product, of all elements, takes the most; it grows with the rank between the halves.
+    // The last product makes all elements and costs the most. Its cost grows with the rank between the halves.
     const auto left = static_cast<std::size_t>(std::ranges::min_element(config_.ranks) - config_.ranks.begin()) + 1;
     const Var padded = composed_pairs(cores, config_.vocabulary_modes, config_.width_modes, left);
     return padded.shape()[0] == config_.vocabulary ? padded : slice(padded, 0, 0, config_.vocabulary);

@@ -17,7 +17,7 @@ Conv2dOptions options_of(const Conv2dConfig& conv) {
   return {.stride = conv.stride, .padding = conv.padding, .dilation = conv.dilation};
 }
 
-// With kh kw beside i_1 the pairs are those of the matrix [out, kh kw in], which the weight is in memory.
+// With kh kw multiplied into i_1, the pairs are those of the matrix [out, kh kw in], the order of the weight in memory.
 Modes with_taps(const Extent& kernel, Modes in_modes) {
   in_modes.front() = product_of({in_modes.front(), kernel.h, kernel.w});
   return in_modes;
@@ -76,7 +76,7 @@ Tensor garipov_weight(const Tensor& tensor, const Extent& kernel, const Modes& o
 
 Var garipov_weight(std::span<const Var> cores, const Extent& kernel, const Modes& out_modes, const Modes& in_modes) {
   const std::int64_t taps = kernel.h * kernel.w, first = out_modes.front(), rank = cores[1].shape()[2];
-  // The first two make the first core of a matrix's train.
+  // The first two cores together make the first core of a matrix's train.
   const Var two = reshape(joined_cores(cores.first(2)), {taps, first, in_modes.front() * rank});
   std::vector<Var> pairs{reshape(permute(two, {1, 0, 2}), {1, first * taps * in_modes.front(), rank})};
   pairs.insert(pairs.end(), cores.begin() + 2, cores.end());
@@ -94,7 +94,7 @@ std::vector<RankProblem> garipov_rank_problems(const Modes& modes, const Ranks& 
     for (const Rank& rank : {before, after}) {
       if (rank.value < 1) return {{rank.name, str(rank.name, " is ", rank.value, "; must be at least 1")}};
     }
-    // Divided, because products of ranks may overflow.
+    // It divides because products of ranks may overflow.
     if (left <= whole / modes[k] / right) continue;
     const Rank& larger = left > right ? before : after;
     return {{larger.name, str(larger.name, " is ", larger.value, ": core", k + 1, ", ", Shape{left, modes[k], right},
@@ -125,7 +125,7 @@ void TtGaripovConv2dConfig::fields(Fields& f) {
   const std::string problem = modes_problem(whole);
   f.require(problem.empty(), "", problem);
   if (!problem.empty() || std::ranges::any_of(whole.ranks, [](std::int64_t rank) { return rank < 1; }))
-    return;  // told by the range
+    return;  // the range reports this
   for (const RankProblem& rank : rank_problems(whole)) f.require(false, "ranks", rank.message);
 }
 

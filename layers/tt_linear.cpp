@@ -107,7 +107,7 @@ Var TtLinear::right_first(const Var& x, std::span<const Var> cores) const {
   const std::int64_t o_right = right.shape()[1], i_right = right.shape()[2];
   const std::int64_t rows = x.shape().numel() / config_.in;
   const Var between = linear(reshape(x, {rows * i_left, i_right}), reshape(right, {r * o_right, i_right}));
-  // The activations' dtype may be a narrow one beside parameters of f32.
+  // The activations may have a narrower dtype than the f32 parameters.
   return matmul(cast(reshape(left, {1, o_left, i_left * r}), between.dtype()), reshape(between, {rows, i_left * r, o_right}));
 }
 

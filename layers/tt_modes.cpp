@@ -10,9 +10,9 @@
 namespace tessera {
 namespace {
 
-constexpr std::int64_t kMostSplit = std::int64_t{1} << 40;  // beyond it the search takes seconds
+constexpr std::int64_t kMostSplit = std::int64_t{1} << 40;  // above this size the search takes seconds
 
-// `factor` as often as there are modes.
+// `factor` multiplied `count` times.
 std::int64_t power_of(std::int64_t factor, std::int64_t count) {
   return product_of(Modes(static_cast<std::size_t>(count), factor));
 }
@@ -48,7 +48,7 @@ Modes balanced_modes(std::int64_t size, std::int64_t count) {
     best.back() = size;
     return best;
   }
-  // The least sum of `count` factors, each at least the one before.
+  // Finds the `count` factors with the least sum, in ascending order.
   std::int64_t least = -1;
   const std::function<void(std::int64_t, std::int64_t, std::int64_t)> choose = [&](std::int64_t rest, std::int64_t from,
                                                                                    std::int64_t sum) {
@@ -59,7 +59,7 @@ Modes balanced_modes(std::int64_t size, std::int64_t count) {
       best.push_back(rest);
       return;
     }
-    const auto fits = [&](std::int64_t factor) {  // as often as there are factors left
+    const auto fits = [&](std::int64_t factor) {  // whether the remaining factors can all be this large
       std::int64_t power = 1;
       for (std::int64_t i = std::ssize(chosen); i < count; ++i) power *= factor;
       return power <= rest;

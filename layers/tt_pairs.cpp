@@ -8,7 +8,7 @@
 namespace tessera {
 namespace {
 
-// The axes o_1, i_1, ..., o_d, i_d of a tensor [o_1, ..., o_d, i_1, ..., i_d], or those of the inverse.
+// The axes o_1, i_1, ..., o_d, i_d of a tensor [o_1, ..., o_d, i_1, ..., i_d], or the inverse permutation.
 std::vector<int> paired_axes(std::size_t modes, bool inverse) {
   const int d = static_cast<int>(modes);
   std::vector<int> axes;
@@ -70,7 +70,7 @@ Var joined_pairs(std::span<const Var> cores, std::span<const std::int64_t> out_m
   return reshape(product, {sizes.front(), product_of(out_modes), product_of(in_modes), sizes.back()});
 }
 
-// By halves, because the axes of all cores at once may be more than a shape has.
+// Composes two halves, because a tensor with the axes of all cores at once may exceed the most axes of a shape.
 Var composed_pairs(std::span<const Var> cores, const Modes& out_modes, const Modes& in_modes, std::size_t left) {
   const std::span<const std::int64_t> outs(out_modes), ins(in_modes);
   const Var first = joined_pairs(cores.first(left), outs.first(left), ins.first(left));

@@ -17,7 +17,7 @@ struct Pointers {
   const std::uint8_t* mask;
 };
 
-// The rule with everything that holds for all elements of one update folded in.
+// The factors of one update, which are the same for all elements.
 template <class T>
 struct Factors {
   T keep;      // 1 - lr weight_decay

@@ -6,7 +6,7 @@
 namespace tessera::cuda {
 namespace {
 
-// What the number of a parameter's updates decides.
+// Factors that depend on the number of updates of a parameter.
 struct Corrections {
   double rate;      // lr / (1 - beta1^t)
   double inv_root;  // 1 / sqrt(1 - beta2^t)
@@ -26,7 +26,7 @@ struct AdamWEntry {
   bool packs;
 };
 
-// Counts the update, once for each parameter, before the blocks of its elements read the count's consequences.
+// Counts the update once per parameter, before the blocks of its elements read the corrections.
 template <class T>
 __global__ void adamw_count_kernel(const __grid_constant__ Many<AdamWEntry<T>> many, AdamWRule rule, const StepStateData* state) {
   const int i = static_cast<int>(threadIdx.x);

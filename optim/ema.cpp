@@ -77,7 +77,7 @@ void Ema::load_state(const State& state) {
   load_tensors(kName, state.tensors, averages_);
 }
 
-// In place: recorded steps know the averages by their addresses.
+// Writes in place, because recorded steps hold the addresses of the averages.
 void Ema::hold_masks(Module& model) {
   for (const NamedParameter& named : named_parameters(model)) {
     const Tensor& mask = named.parameter->mask();

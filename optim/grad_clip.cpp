@@ -15,7 +15,7 @@ Tensor clip_grad_norm(const std::vector<NamedParameter>& parameters, double max_
     if (!parameter.grad().sole_owner() || !parameter.grad().is_contiguous()) parameter.set_grad(parameter.grad().clone());
     grads.push_back(parameter.grad());
   }
-  // On the parameters' device, where there is no gradient too.
+  // The norm is on the parameters' device, even if there is no gradient.
   const Device device = parameters.empty() ? Device() : parameters.front().parameter->value().device();
   Tensor norm = Tensor::empty({}, DType::f64, device);
   TESSERA_DISPATCH(device, global_norm, grads, norm);

@@ -9,7 +9,7 @@ namespace {
 template <class T>
 struct ClipEntry {
   T* values;
-  double* partial;  // of the tensor's first block
+  double* partial;  // partial sums of the tensor's blocks
   std::int64_t count;
   bool packs;
 };
@@ -52,7 +52,7 @@ __global__ void __launch_bounds__(kManyThreads)
 
 std::int64_t blocks_of(const Tensor& tensor) { return (tensor.numel() + kManyChunk - 1) / kManyChunk; }
 
-// Blocks are numbered over all tensors in their order, whatever their dtype.
+// Block numbers run through all tensors in order, whatever their dtype.
 template <class T>
 std::vector<ClipEntry<T>> entries_of(std::span<const Tensor> tensors, double* partial) {
   std::vector<ClipEntry<T>> entries;

@@ -11,7 +11,7 @@ namespace {
 
 StepStateData& writable(const Tensor& step_state) { return *static_cast<StepStateData*>(step_state.raw()); }
 
-// Whether all were finite.
+// Multiplies the values by `factor`. Returns whether all were finite before.
 template <class T>
 bool scale_range(T* values, T factor, std::int64_t begin, std::int64_t end) {
   bool finite = true;

@@ -23,7 +23,7 @@ __global__ void clear_skip_kernel(StepStateData* state) { state->skip = 0; }
 
 __global__ void update_scale_kernel(StepStateData* state) { next_loss_scale(*state); }
 
-// Whoever finds a NaN or Inf writes the same 1.
+// Every thread that finds a NaN or Inf writes the same value 1, so the race is harmless.
 template <class T>
 __global__ void __launch_bounds__(kManyThreads)
     unscale_kernel(const __grid_constant__ Many<UnscaleEntry<T>> many, StepStateData* state) {

@@ -16,8 +16,8 @@
 namespace tessera {
 namespace {
 
-constexpr std::int64_t kLeastSaving = 2;  // as many numbers at least for each that is sent
-constexpr std::size_t kGathered = std::size_t{256} << 20;  // bytes of all ranks at once
+constexpr std::int64_t kLeastSaving = 2;  // a compressed gradient is more than this many times the size of its factors
+constexpr std::size_t kGathered = std::size_t{256} << 20;  // bytes that one gather holds for all ranks together
 
 Tensor product(const Tensor& a, const Tensor& b, const MatmulOptions& options = {}) {
   const auto one = [](const Tensor& x) { return x.reshape({1, x.dim(0), x.dim(1)}); };
@@ -80,7 +80,7 @@ void PowerSgd::sum() {
   }
   all_reduce(present, left);
   std::vector<Tensor> right;  // M' P
-  std::vector<Tensor> own;  // of this rank's M, negative
+  std::vector<Tensor> own;  // -M' P of this rank's M alone
   for (std::size_t i = 0; i < present.size(); ++i) {
     left[i] = linalg::qr(left[i]).q;
     right.push_back(product(present[i]->error, left[i], {.transpose_a = true}));

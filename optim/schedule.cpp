@@ -10,11 +10,11 @@ namespace tessera {
 
 namespace {
 
-// Where a step stands behind the warm-up.
+// A step's place in its stage and its progress after the warm-up.
 struct Position {
   std::int64_t step;  // in the stage
   std::int64_t warmup;
-  double progress;    // t / T
+  double progress;    // t / T, both counted from the end of the warm-up
 };
 
 Position locate(const Duration& warmup, std::int64_t step, const StageLength& stage) {
@@ -25,7 +25,7 @@ Position locate(const Duration& warmup, std::int64_t step, const StageLength& st
 
 double ramp(double base, const Position& at) { return base * static_cast<double>(at.step + 1) / static_cast<double>(at.warmup); }
 
-// From `from` at 0 to `to` at 1 along half a cosine.
+// Half a cosine: `from` at progress 0, `to` at progress 1.
 double half_cosine(double from, double to, double progress) {
   return to + (from - to) * (1 + std::cos(std::numbers::pi * progress)) / 2;
 }

@@ -32,7 +32,7 @@ void collect_marks(const Value& value, const std::string& path, Marks& marks) {
   }
 }
 
-// "x.yaml:3:1: what" -> its mark and what, for x.yaml; other texts stay whole.
+// "x.yaml:3:1: what" -> its mark and "what", if `file` is x.yaml. Other texts stay whole.
 ConfigProblem split_place(std::string_view line, const std::string& file) {
   ConfigProblem problem{{}, "", std::string(line)};
   if (!line.starts_with(file + ":")) return problem;
@@ -47,12 +47,12 @@ ConfigProblem split_place(std::string_view line, const std::string& file) {
   return problem;
 }
 
-// What ended the reading for good says its places in words, a line each.
+// The text of an error that ended the reading has one line per problem, with its place in front.
 void append_fatal(std::string_view text, const std::string& file, std::vector<ConfigProblem>& problems) {
   for (const std::string& line : split(text, '\n')) problems.push_back(split_place(line, file));
 }
 
-// Paths in a file are relative to it; the resolved config outlives the working directory.
+// Paths in a file are relative to it. They become absolute, because the resolved config outlives the working directory.
 void make_absolute(Value& root, const std::filesystem::path& base) {
   if (!root.is_map()) return;
   const auto absolute = [&](std::string& file) { file = (base / file).lexically_normal().string(); };

@@ -22,7 +22,7 @@ void require_names(Fields& f, const ExperimentConfig& config) {
   }
 }
 
-// An earlier stage's admm block stands for what a factorise block takes `from` it.
+// A factorise block with `from` takes its settings from the admm block of that earlier stage.
 void take_sources(Fields& f, std::vector<StageConfig>& stages) {
   for (std::size_t i = 0; i < stages.size(); ++i) {
     if (!stages[i].factorise || !stages[i].factorise->from) continue;
@@ -39,7 +39,7 @@ void take_sources(Fields& f, std::vector<StageConfig>& stages) {
   }
 }
 
-// Without a name the teacher is the stage before.
+// Without a name, the teacher is the previous stage.
 void name_teachers(Fields& f, std::vector<StageConfig>& stages) {
   for (std::size_t i = 0; i < stages.size(); ++i) {
     if (!stages[i].distill) continue;

@@ -45,7 +45,7 @@ void merge_stages(Value& root, std::vector<ConfigProblem>& problems) {
   }
 }
 
-// A rule between blocks that know nothing of each other. Equal shares keep one kernel shape for every micro-batch.
+// Checks the micro-batch against the batch, which is in another block. Equal shares keep one kernel shape for every micro-batch.
 void check_micro_batch(const Value& block, const TrainingConfig& training, std::int64_t batch, const std::string& path,
                        std::vector<ConfigProblem>& problems) {
   const std::int64_t micro = training.micro_batch.value_or(batch);
@@ -62,7 +62,7 @@ void check_micro_batches(const Value& root, const ExperimentConfig& config, std:
   }
 }
 
-// `problems` come from reading the file. Nothing when there are any in the end.
+// `problems` starts with those of reading the file. Returns nothing if it is not empty at the end.
 std::optional<Experiment> parse(Value root, DeviceIs device, std::vector<ConfigProblem>& problems) {
   const std::size_t from_yaml = problems.size();
   merge_stages(root, problems);
@@ -77,8 +77,8 @@ std::optional<Experiment> parse(Value root, DeviceIs device, std::vector<ConfigP
   return experiment;
 }
 
-// In the stored config of an older run every model has these keys, those of other models empty: `hidden: []`, `shortcut: ""`,
-// `layers: null`. Today a model has its own keys alone, and others are an error. Empty, they mean what their absence does.
+// In the config that an older run stored, every model has these keys. Those of other models are empty: `hidden: []`,
+// `shortcut: ""`, `layers: null`. Today a model accepts only its own keys. An empty key means the same as an absent one.
 void drop_unset_model_keys(Value& root) {
   Value* const model = root.is_map() ? root.find("model") : nullptr;
   if (model == nullptr || !model->is_map()) return;

@@ -11,7 +11,7 @@ namespace {
 
 constexpr const char* kAuto = "auto";
 
-// To ask for GPUs starts the driver: a run on the CPU leaves it alone.
+// Asking for GPUs starts the driver, so a run on the CPU does not ask.
 bool needs_gpus(const std::string& name) { return name == kAuto ? kAutoTakesGpu : !Device::parse(name).is_cpu(); }
 
 std::optional<Device> first_usable(const Gpus& gpus) {

@@ -65,7 +65,7 @@ Contestant AttentionWorkload::step() const {
 
 double AttentionWorkload::flops() const {
   const Var y = pattern_ ? sparse_attention(q_, k_, v_, pattern_) : attention(q_, k_, v_, {.causal = true});
-  return kProducts * static_cast<double>(y.node()->op->multiply_adds(y.shape()));  // two products, two operations each
+  return kProducts * static_cast<double>(y.node()->op->multiply_adds(y.shape()));  // macs of two products, two flops each
 }
 
 std::int64_t AttentionWorkload::bytes() const {
@@ -103,7 +103,7 @@ Value measure_attention(const AttentionCase& of, const TurnOptions& turns, doubl
   Value row = workload.describe();
   const Contestant side = workload.step();
   const Samples ms = time_in_turns(std::span(&side, 1), turns).front();
-  const double flops = workload.flops();  // by a forward
+  const double flops = workload.flops();  // read from a recorded forward
   std::vector<double> shares;
   for (const double each : ms.rounds) shares.push_back(1e-6 * flops / each / peak_gflops);
   const Summary share = summarise(shares);
@@ -124,7 +124,7 @@ Value measure_sparse_attention(const AttentionCase& of, const TurnOptions& turns
   const std::vector<Contestant> sides{sparse.step(), dense.step()};
   const std::vector<Samples> samples = time_in_turns(sides, turns);
   const double ms = samples[0].median();
-  const double flops = sparse.flops();  // by a forward
+  const double flops = sparse.flops();  // read from a recorded forward
   row.set("rounds", turns.rounds);
   row.set("tessera_ms", to_value(samples[0]));
   row.set("rival", timed(sides[1].name, samples[1]));

@@ -23,10 +23,10 @@ constexpr std::uint64_t kSeed = 1;
 constexpr const char* kName = "tessera, compressed MLPs";
 
 struct Form {
-  std::string name;  // for people
+  std::string name;  // the name that is printed
   Change compress;
-  Change dense;  // to a network that computes the same
-  std::int64_t compared_steps;  // whose losses are the same
+  Change dense;  // to a dense network that computes the same function
+  std::int64_t compared_steps;  // first steps, whose losses must agree
 };
 
 std::vector<std::string> mlp_paths(Module& network) {
@@ -58,7 +58,7 @@ void multiply_out(std::unique_ptr<Module>& network) {
   }
 }
 
-// Random tiles, the others zero; the layers stay dense.
+// Keeps random tiles and zeroes the others. The layers stay dense.
 void mask(std::unique_ptr<Module>& network) {
   const std::unique_ptr<const Pattern> pattern = make_pattern({.pattern = "tile", .group = 64});
   for (const std::string& path : mlp_paths(*network)) {
@@ -73,7 +73,7 @@ void make_sparse(std::unique_ptr<Module>& network) {
 }
 
 Form form_named(const std::string& name) {
-  // Factors train otherwise than their product: the first loss alone is the same.
+  // Factors train differently from their product, so only the first loss is the same.
   if (name == "svd") return {"svd, a quarter of the multiply-adds", factor, multiply_out, 1};
   if (name == "tile") return {"tile of 64, 75 % zero", make_sparse, mask, 2};
   throw ConfigError(str("--compressed is '", name, "'; needs svd or tile"));

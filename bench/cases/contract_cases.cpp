@@ -34,7 +34,7 @@ Labels labels_of(const std::string& equation) {
   return {equation.substr(0, comma), equation.substr(comma + 1, arrow - comma - 1), equation.substr(arrow + 2)};
 }
 
-// "201" of "abc" to "cab".
+// The permutation from one order of labels to another: "201" from "abc" to "cab".
 std::string order_of(const std::string& from, const std::string& to) {
   std::string order;
   for (const char label : to) order += str(from.find(label));
@@ -47,8 +47,8 @@ Tensor permuted(const Tensor& x, const std::string& order) {
   return x.permute(axes);
 }
 
-// What a library does that has a GEMM only. A transposed matrix is no copy, and neither is an order that the operand has already.
-// All that depends on the equation and the shapes alone is settled before the clock runs.
+// A contraction by a library that has only a GEMM. A transposed matrix needs no copy, and neither does an order that the operand
+// already has. Everything that depends only on the equation and the shapes is settled before the clock runs.
 class Copying {
  public:
   Copying(const std::string& equation, const Tensor& a, const Tensor& b) {
@@ -67,14 +67,14 @@ class Copying {
       }
       return Shape(std::span<const std::int64_t>(found));
     };
-    left_ = permuted(a, order_of(labels.a, free_a + inner));  // a matrix as it is
-    // Both orders of the matrix are as good for a GEMM.
+    left_ = permuted(a, order_of(labels.a, free_a + inner));  // a matrix already, so it is not copied
+    // A GEMM takes both orders of the matrix equally well.
     as_columns_ = labels.b == free_b + inner;
     right_order_ = order_of(labels.b, as_columns_ ? labels.b : inner + free_b);
     right_ = permuted(b, right_order_);
     const std::int64_t k = left_.dim(-1), free = b.numel() / k;
     matrix_ = as_columns_ ? Shape{free, k} : Shape{k, free};
-    // The result's order as it is asked for, where its indices lie so.
+    // Swapping the operands gives the requested order if it is free_b, free_a. Otherwise the product is permuted.
     swapped_ = labels.y == free_b + free_a;
     product_ = sizes(swapped_ ? labels.y : free_a + free_b);
     result_order_ = swapped_ ? "" : order_of(free_a + free_b, labels.y);
@@ -88,7 +88,7 @@ class Copying {
     return copied(permuted(product, result_order_), result_copy_);
   }
 
-  // Of the copies that a run makes.
+  // The orders of the copies that a run makes.
   std::vector<std::string> orders() const {
     std::vector<std::string> found;
     if (!right_.is_contiguous()) found.push_back(right_order_);
@@ -97,7 +97,7 @@ class Copying {
   }
 
  private:
-  // Into memory that is kept from call to call.
+  // Copies into memory that is kept from call to call. A contiguous view is returned without a copy.
   static Tensor copied(const Tensor& view, Tensor& copy) {
     if (view.is_contiguous()) return view;
     if (!copy.defined()) copy = Tensor::empty(view.shape());

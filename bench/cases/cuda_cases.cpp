@@ -11,8 +11,8 @@
 namespace tessera::bench {
 namespace {
 
-// Sides differ by the order of their sums, and of bf16 by where they round: outputs to 2^-9, over sums of random signs; of tf32,
-// operands to 2^-11.
+// Sides differ in the order of their sums. In bf16 they also differ in where they round outputs to 2^-9, over sums of random
+// signs. In tf32 operands are rounded to 2^-11.
 double tolerance_of(const std::string& precision) {
   if (precision == "f32") return 1e-3;
   return precision == "tf32" ? 5e-3 : 2e-2;
@@ -25,7 +25,7 @@ double bytes_of(const ConvShape& shape, DType dtype) {
          static_cast<double>(size_of(dtype));
 }
 
-// Of a pass on each of the sets: the operand that it writes is empty.
+// The tensors of a pass, one entry per set. The operand that the pass writes is empty.
 std::vector<ConvTensors> conv_sets(ConvPass pass, const ConvShape& shape, DType images, DType weights, Device device,
                                    std::size_t sets) {
   const auto operand = [&](bool written, const Shape& of, const char* name, DType dtype) {
@@ -53,7 +53,7 @@ RotatedSide our_conv(std::string name, ConvPass pass, const ConvShape& shape, co
   return {std::move(name), run, sets.front().result(pass)};
 }
 
-// The same numbers with everything of the images' dtype, and outputs of their own.
+// Copies of the same numbers, all in the images' dtype, with separate outputs.
 std::vector<ConvTensors> rival_sets(ConvPass pass, const std::vector<ConvTensors>& ours) {
   const DType dtype = pass == ConvPass::forward ? ours.front().x.dtype() : ours.front().y.dtype();
   const auto copy = [&](const Tensor& t, bool written) {

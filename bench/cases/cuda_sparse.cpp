@@ -16,21 +16,21 @@ namespace tessera::bench {
 namespace {
 
 constexpr std::int64_t kTokens[]{12800, 1024};
-constexpr LinearShape kBertLayers[]{{0, 768, 768}, {0, 768, 3072}, {0, 3072, 768}};  // rows: tokens
+constexpr LinearShape kBertLayers[]{{0, 768, 768}, {0, 768, 3072}, {0, 3072, 768}};  // rows, one per token, are set later
 
-// Of layers with a stride the pixels that are left; what is repeated stands once.
+// Rows are pixels after the layer's stride. Each repeated shape is listed once.
 constexpr LinearShape kMobileNetLayers[]{{12544, 32, 64}, {3136, 64, 128}, {3136, 128, 128}, {784, 128, 256}, {784, 256, 256},
                                          {196, 256, 512}, {196, 512, 512}, {49, 512, 1024},  {49, 1024, 1024}};
 
-// On each of the sets; the tensor that the pass computes is empty.
+// One entry per set. The tensor that the pass computes is empty.
 struct Operands {
   std::vector<Tensor> x, values, y;
   std::vector<SparseWeightPtr> weight;
 };
 using SharedOperands = std::shared_ptr<const Operands>;
 
-// Sides differ by the order of their sums, and of half types by the values that the rivals round and by where outputs are
-// rounded: to 2^-9 in bf16, 2^-12 in f16.
+// Sides differ in the order of their sums. In half types the rivals also round the values, and sides round outputs in different
+// places: to 2^-9 in bf16, to 2^-12 in f16.
 double tolerance_of(DType dtype) {
   if (dtype == DType::f32) return 1e-3;
   return dtype == DType::bf16 ? 2e-2 : 5e-3;
@@ -85,7 +85,7 @@ RotatedSide our_dense_side(ConvPass pass, const SharedOperands& t) {
   return {"tessera, dense", run, output_of(pass, *t)};
 }
 
-// Of the gradient of a dense weight that of the values.
+// Picks the gradient of the kept values from the gradient of a dense weight.
 std::function<Tensor(const Tensor&)> kept_of(const SparseWeightPtr& weight) {
   return [weight](const Tensor& dense) {
     const Tensor values = Tensor::empty({weight->count()}, DType::f32, dense.device());
@@ -94,7 +94,7 @@ std::function<Tensor(const Tensor&)> kept_of(const SparseWeightPtr& weight) {
   };
 }
 
-// With the composed weight, or its whole gradient, in the dtype of x.
+// Dense products: with the composed weight or, for its gradient, of the whole matrix. Both are in the dtype of x.
 std::vector<RotatedSide> dense_sides(ConvPass pass, const LinearShape& shape, const Operands& t) {
   const auto [rows, in, out] = shape;
   std::vector<Product> products;
@@ -116,7 +116,7 @@ std::vector<RotatedSide> dense_sides(ConvPass pass, const LinearShape& shape, co
   return sides;
 }
 
-// The size of its square blocks, 0 where there are none.
+// The size of the pattern's square blocks, 0 if it has none.
 std::int64_t block_of(const PatternConfig& pattern) {
   return pattern.pattern == "block" && pattern.block && pattern.block->h == pattern.block->w ? pattern.block->h : 0;
 }

@@ -16,7 +16,7 @@ namespace {
 
 constexpr double kAgreement = 1e-3;  // of the largest value: sides differ by the order of their sums
 
-// On each of the sets.
+// One entry per set.
 struct Operands {
   std::vector<Tensor> x, in_factor, core, out_factor, narrow_in, narrow_out, y;
 
@@ -34,7 +34,7 @@ SharedOperands operands_of(const cuda::TuckerConvShape& conv, Device device) {
   const Shape narrow_in = conv2d_output_shape(x, in_factor);
   const Shape narrow_out = conv2d_output_shape(narrow_in, core, options_of(conv));
   const Shape y = conv2d_output_shape(narrow_out, out_factor);
-  // What a fused kernel touches: with their narrow images the rivals are further beyond the caches.
+  // Counts only what a fused kernel touches. The rivals also touch narrow images, so they are even further beyond the caches.
   const std::int64_t elements = x.numel() + in_factor.numel() + core.numel() + out_factor.numel() + y.numel();
   const std::size_t sets = sets_beyond_caches(static_cast<double>(elements) * sizeof(float));
   const auto drawn = [&](const Shape& shape, const char* name) { return random_sets(shape, name, DType::f32, device, sets); };
@@ -62,7 +62,7 @@ RotatedSide three_convolutions(std::string name, const Conv2dOptions& options, b
   return {std::move(name), run, t->y.front()};
 }
 
-// The way that tucker2_conv2d takes, into images that exist.
+// Takes the way that tucker2_conv2d chooses. It writes to preallocated images.
 RotatedSide op_side(const Conv2dOptions& options, const SharedOperands& t) {
   const Tf32Products exact(false);
   const TuckerConvTensors first = t->of(0);
@@ -72,15 +72,15 @@ RotatedSide op_side(const Conv2dOptions& options, const SharedOperands& t) {
   return fused_side("fused", cuda::fused_tucker_conv(first, options, false, reason), t);
 }
 
-// "4x8 pixels in blocks of 32x32": outputs of a block of threads, pixels and channels of its products.
+// "4x8 pixels in blocks of 32x32": the output pixels of a thread block, then the pixels and channels of its products.
 std::string describe(const cuda::ChainCandidate& chain) {
   return str(chain.tile_h, 'x', chain.tile_w, " pixels in blocks of ", chain.block.rows, 'x', chain.block.columns);
 }
 
 bool same_tile(const cuda::ChainCandidate& a, const cuda::ChainCandidate& b) { return describe(a) == describe(b); }
 
-// All that there are, the model's choice first: the planner takes the first of the least prediction. Tiles that the image cuts
-// down to the same size are one.
+// All distinct candidates, the model's choice first: the planner takes the first one with the least prediction. Tiles that the
+// image cuts down to the same size count as one.
 std::vector<cuda::ChainCandidate> ranked_candidates(const cuda::TuckerConvShape& conv, const cuda::Limits& limits) {
   std::vector<cuda::ChainCandidate> all = cuda::chain_candidates(conv, false, limits);
   std::ranges::stable_sort(all, {}, &cuda::ChainCandidate::seconds);

@@ -14,29 +14,29 @@
 namespace tessera::bench {
 namespace {
 
-constexpr double kAgreement = 1e-3;  // of the largest value: Winograd and other orders of summation differ by some 1e-5
+constexpr double kAgreement = 1e-3;  // of the largest value: Winograd and other orders of summation differ by about 1e-5
 constexpr double kLeastRivalShare = 0.6;  // of the multiply-add peak
-constexpr double kMostRivalShare = 1.05;  // clocks change between two measurements
+constexpr double kMostRivalShare = 1.05;  // above 1 because clock rates change between two measurements
 constexpr TurnOptions kSweepTurns{.rounds = 7, .seconds = 2e-3};
-constexpr TurnOptions kGuardTurns{.rounds = 30, .seconds = 0, .alone = 0};  // the best of many, also on a machine that is shared
+constexpr TurnOptions kGuardTurns{.rounds = 30, .seconds = 0, .alone = 0};  // the best of many rounds, for shared machines
 
 Contestant our_forward(std::function<Var()> op) {
   const auto y = std::make_shared<Tensor>();
   const auto run = [y, op = std::move(op)] {
     const NoGrad no_grad;
-    *y = {};  // as in a network, where the last step's output is gone before the next is made
+    *y = {};  // as in a network, where the last step's output is freed before the next one is made
     *y = op().value();
   };
   return {"tessera", run, {}, [y] { return *y; }};
 }
 
-// The sweep of a recorded graph; the forward that records it is not timed.
+// Times the backward sweep of a recorded graph. The forward that records it is not timed.
 Contestant our_backward(Var leaf, const Tensor& grad_y, std::function<Var()> op) {
   const auto y = std::make_shared<Var>();
   const auto prepare = [y, leaf, op = std::move(op)] {
     *y = {};
     *y = op();
-    leaf.set_grad({});  // last: the sweep's gradient gets its memory back, in the caches as far as the other sides' outputs are
+    leaf.set_grad({});  // last, so that the gradient reuses memory that is as far in the caches as the other sides' outputs
   };
   return {"tessera", [y, grad_y] { backward(*y, grad_y); }, prepare, [leaf] { return leaf.grad(); }};
 }
@@ -45,7 +45,7 @@ std::function<void()> spoiler(const Tensor& output) {
   return [output] { output.fill(std::numeric_limits<double>::quiet_NaN()); };
 }
 
-// What ours did before the timed call leaves caches in some state: the other sides find the same.
+// Our preparation before the timed call changes the state of the caches. All other sides run it too, to find the same state.
 void share_preparation(DenseCase& dense) {
   for (auto* side : {&dense.rivals, &dense.blocked}) {
     for (Contestant& contestant : *side) contestant.prepare = dense.ours.prepare;

@@ -25,10 +25,10 @@ namespace tessera::bench {
 namespace {
 
 constexpr double kAgreement = 1e-3;  // of the largest value: several convolutions against one, Winograd among them
-constexpr double kBf16Agreement = 1e-2;  // operands and results have eight digits
+constexpr double kBf16Agreement = 1e-2;  // operands and results have eight significant bits
 constexpr TurnOptions kSweepTurns{.rounds = 15, .seconds = 2e-3};
 
-// Of an inference every way there is; of training the ways of its passes that a sweep found the fastest, one after the other.
+// For inference: one side per way. For training: one side, which runs the fastest way of each pass (found by a sweep) in turn.
 struct DirectCalls {
   std::vector<Contestant> sides;
   std::function<void()> spoil;
@@ -45,7 +45,7 @@ Contestant in_sequence(const std::vector<Contestant>& passes, const Tensor& resu
 
 void spoil(const Tensor& result) { result.fill(std::numeric_limits<double>::quiet_NaN()); }
 
-// Of a layer: its input and its weight.
+// The operands of a layer.
 struct Operands {
   Tensor x, weight;
 };
@@ -101,7 +101,7 @@ DirectCalls product_calls(const Operands& of, const LinearShape& shape, Phase ph
 
 double passes_in(Phase phase) { return phase == Phase::inference ? 1 : 3; }
 
-// Rows of a linear layer's input and images of a convolution's are samples.
+// Samples are the rows of a linear layer's input, or the images of a convolution's input.
 double flops_of(const Module& layer, const Shape& input, Phase phase) {
   return 2 * passes_in(phase) * static_cast<double>(input[0] * total_cost(layer, input).macs);
 }
@@ -112,7 +112,7 @@ Value timed_rate(const std::string& name, const Samples& samples, double flops) 
   return row;
 }
 
-// Where every step is one of our layers.
+// For formats whose steps are layers of ours: one part per step.
 std::vector<Part> layer_parts(const FactoredSides& sides, Phase phase) {
   std::vector<Part> parts;
   Shape input = sides.x.shape();
@@ -145,7 +145,7 @@ std::vector<Part> layer_parts(const FactoredSides& sides, Phase phase) {
   return parts;
 }
 
-// The fastest of direct calls as a step.
+// Makes a step from the fastest of the direct calls.
 Part direct_part(const std::string& name, const DirectCalls& direct, double flops) {
   Contestant side = sweep(direct.sides, kSweepTurns).finalists.front();
   side.name = name + ", " + side.name;
@@ -158,8 +158,8 @@ Part half_part(const std::string& order, const std::string& half, const LinearSh
   return part;
 }
 
-// Of a train our layers are no floor, because its steps are one layer: oneDNN's calls are, on operands that lie as they like.
-// What multiplies the cores, weights alone, is left out.
+// All steps of a train are inside one layer of ours, so oneDNN's calls give the floor, with operands in the layouts they prefer.
+// The products of the cores, which involve weights only, are left out.
 std::vector<Part> train_parts(const TtConv2dConfig& train, const ConvShape& shape, Phase phase) {
   const std::size_t p = train.out_modes.size();
   const std::int64_t r_out = train.ranks[p - 1], r_in = train.ranks[p];
@@ -171,7 +171,7 @@ std::vector<Part> train_parts(const TtConv2dConfig& train, const ConvShape& shap
   return {conv_part("in", in, phase), conv_part("core", core, phase), conv_part("out", out, phase)};
 }
 
-// Both orders of the halves; the second product of each is one of all rows, not one for each.
+// Both orders of the halves. The second product of each order is one product over all rows, not one product per row.
 std::vector<Part> train_parts(const TtLinearConfig& train, std::int64_t rows, Phase phase) {
   const std::size_t left = tt_halves(train.out_modes, train.in_modes, train.ranks).left;
   const auto halves_of = [left](std::span<const std::int64_t> modes) {
@@ -203,7 +203,7 @@ Value part_rows(const std::vector<Part>& parts, std::span<const Samples> samples
   return Value::list(std::move(rows));
 }
 
-// Of each order the sum of its steps, round by round.
+// For each order, the sum of its steps, round by round.
 Value floor_rows(const std::vector<Part>& parts, std::span<const Samples> samples) {
   Value::List rows;
   for (std::size_t first = 0, next = 0; first < parts.size(); first = next) {
@@ -219,7 +219,7 @@ Value floor_rows(const std::vector<Part>& parts, std::span<const Samples> sample
   return Value::list(std::move(rows));
 }
 
-// The compressed layer is the first of all, and dense ones follow it.
+// `all` holds the compressed layer first, then the dense ones.
 void set_sides(Value& row, std::span<const Contestant> all, std::span<const Samples> samples, double flops, double dense_flops) {
   const std::size_t rival = 1 + fastest(samples.subspan(1));
   const std::size_t other = rival == 1 ? 2 + fastest(samples.subspan(2)) : 1;

@@ -19,7 +19,7 @@ namespace {
 
 bool is_conv(const FactoredCase& of) { return std::holds_alternative<ConvShape>(of.shape); }
 
-// The library's train of a convolution and the dense layer that it composes.
+// Draws the cores of the library's train of a convolution. Sets the dense layer's weight to the tensor that they compose.
 std::vector<std::pair<std::string, Tensor>> own_train(const LibraryCase& of, Module& dense) {
   const ConvShape& shape = std::get<ConvShape>(of.of.shape);
   const std::vector<std::int64_t> sizes{shape.in, shape.kernel, shape.kernel, shape.out};

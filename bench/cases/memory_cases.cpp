@@ -24,8 +24,8 @@
 namespace tessera::bench {
 namespace {
 
-// What an op must move, in arrays of x's size, or of half of it where the result has half the columns. A batch norm must walk x
-// twice, as a channel's mean is known after the whole batch; rows of the other ops stay in a cache.
+// What an op must move, in arrays of x's size (of half of it if the result has half the columns). A batch norm must walk x twice,
+// because a channel's mean is known only after the whole batch. The rows of the other ops stay in a cache.
 struct Traffics {
   Traffic forward;
   Traffic backward;
@@ -40,7 +40,7 @@ struct UnaryOp {
   std::function<Var(const Var&)> apply;
   Device device = {};
   bool loss = false;  // the result is one number
-  int parts = 1;  // of x, that the traffic counts
+  int parts = 1;  // x is this many arrays, as the traffic counts them
 
   double array_bytes(const Shape& x) const { return static_cast<double>(x.numel() / parts) * sizeof(float); }
 };
@@ -94,7 +94,7 @@ UnaryOp rms_norm_op(std::int64_t columns, Device device) {
   return {"rms_norm", columns, kElementwise, [=](const Var& x) { return rms_norm(x, gamma, 1e-5); }, device};
 }
 
-// Sequences of as many positions as MiB have rows.
+// As many positions in a sequence as a MiB has rows.
 UnaryOp rotary_op(std::int64_t heads, std::int64_t width, Device device) {
   const std::int64_t columns = heads * width, positions = (1 << 18) / columns;
   const auto apply = [=](const Var& x) {
@@ -126,7 +126,7 @@ std::vector<UnaryOp> unary_ops(std::int64_t megabytes, Device device) {
           cross_entropy_op(megabytes, 50257, device)};
 }
 
-// One parameter of all elements: the gradient is read, weight and state change.
+// One parameter with all elements: the gradient is read, the weight and the state are updated.
 template <class Rule, class Config>
 MemoryCase optimizer_case(const Config& config, int states, std::int64_t megabytes, Device device) {
   const Shape shape = shape_of(megabytes, 1);

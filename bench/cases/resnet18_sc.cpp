@@ -24,7 +24,7 @@ std::unique_ptr<Module> random_resnet18() {
   return network;
 }
 
-// The layer that stands in the place of a dense one: its values are drawn, nothing is decomposed.
+// The Tucker-2 layer that replaces a dense one. Its values are drawn at random, nothing is decomposed.
 std::unique_ptr<Tucker2Conv2d> drawn(Module& network, const LayerRanks& layer) {
   const auto* dense = dynamic_cast<const Conv2d*>(&find_module(network, layer.path));
   TESSERA_CHECK(dense != nullptr, InternalError, "resnet18: ", layer.path, " is no convolution");
@@ -35,7 +35,7 @@ std::unique_ptr<Tucker2Conv2d> drawn(Module& network, const LayerRanks& layer) {
 
 using Image = OnednnNetwork::Image;
 
-// A convolution of a folded network, or each of a factored one's filters: the tail belongs to the last.
+// Adds a convolution of a folded network, or each filter of a factored one. The tail is added to the last of them.
 Image convolve(OnednnNetwork& network, Image x, const Module& layer, OnednnNetwork::Tail tail) {
   tail.bias = layer.parameter("bias").value();
   const auto* const factored = dynamic_cast<const FactoredConv2d*>(&layer);
@@ -51,7 +51,7 @@ Image convolve(OnednnNetwork& network, Image x, const Module& layer, OnednnNetwo
   return network.convolve(x, filters.back().parameter->value(), tail, filters.back().options);
 }
 
-// The folded ResNet-18 in oneDNN's primitives.
+// The folded ResNet-18, built of oneDNN's primitives.
 Contestant onednn_side(const std::string& name, const Module& resnet, const Tensor& x, OnednnNetwork::Layout layout) {
   const auto network = std::make_shared<OnednnNetwork>(x, layout);
   Image image = convolve(*network, 0, resnet.child("conv1"), {.relu = true});

@@ -18,10 +18,10 @@
 namespace tessera::bench {
 namespace {
 
-// Measured in fc2 [1024, 1024] of configs/tables/fashion_mlp/dense.yaml after 5 epochs, seed 1: by how much the logarithm of a
-// row's and of a column's root mean square varies. Below that the weights are the uniform ones that they began as, moved a
-// little. At a density of 0.1, where a row keeps 102 on average, the tenth and the ninetieth percentile of what one keeps are 26
-// and 172 there, 32 and 180 of these weights; of a column 56 and 151, and 49 and 164.
+// The deviation of the logarithm of a row's and of a column's root mean square, measured in fc2 [1024, 1024] of
+// configs/tables/fashion_mlp/dense.yaml after 5 epochs, seed 1. Apart from that the weights are the initial uniform ones, moved
+// slightly. At a density of 0.1 a row keeps 102 weights on average. The tenth and ninetieth percentile of a row are 26 and 172 in
+// fc2, 32 and 180 in the weights drawn here. Those of a column are 56 and 151 in fc2, 49 and 164 here.
 constexpr double kRowSpread = 0.089, kColumnSpread = 0.070;
 constexpr double kMoved = 0.1;  // of the bound of the uniform weights
 
@@ -58,7 +58,7 @@ Conv2dOptions options_of(const LayerShape& shape) {
   return conv != nullptr ? conv->options() : Conv2dOptions();
 }
 
-// What a training step runs of the layer, without the sweep around it.
+// The passes of the layer that a training step runs, called directly without the autograd sweep.
 std::vector<Part> passes_of(const LayerPair& pair, Phase phase) {
   if (phase == Phase::inference) return {};
   const auto weight = std::make_shared<SparseWeight>(pair.dense->parameter("weight").mask());
@@ -73,7 +73,7 @@ std::vector<Part> passes_of(const LayerPair& pair, Phase phase) {
           {{"gradient of values", [=] { cpu::sparse_backward_values(x, grad_y, *weight, grad_values, {}, options); }}, flops}};
 }
 
-// oneDNN's dense layer of as many inputs as a row keeps on average, at each tap of a convolution. Its operands are f32.
+// oneDNN's dense layer with as many inputs as a row keeps on average, at each tap of a convolution. Its operands are f32.
 std::function<Part(Phase)> dense_of_as_many(const SparseCase& of, const Tensor& mask) {
   if (of.compute != DType::f32) return {};
   const std::int64_t kept = sparse_index(mask).offsets.back();

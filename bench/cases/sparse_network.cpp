@@ -22,7 +22,7 @@ namespace {
 
 constexpr std::int64_t kSide = 224;
 constexpr std::int64_t kClasses = 1000;
-constexpr std::int64_t kComparedSteps = 2;  // the second loss shows the first step's gradients
+constexpr std::int64_t kComparedSteps = 2;  // the second loss depends on the first step's gradients
 
 std::string shape_of(const SparseNetwork& of) { return str(of.model, ' ', of.batch, 'x', kSide, 'x', kSide, "x3"); }
 
@@ -43,7 +43,7 @@ std::vector<Conv2d*> chosen_layers(Module& network, const SparseNetwork& of) {
 Measured measure_inference(const SparseNetwork& of, const Change& mask, const Change& sparse, std::int64_t rounds) {
   const ConstantWeights constant;
   const InferCase timed{.model = of.model, .side = kSide, .classes = kClasses, .batch = of.batch};
-  InferWorkload ours(timed, sparse), dense(timed, mask);  // zeros in a dense weight cost what other numbers cost
+  InferWorkload ours(timed, sparse), dense(timed, mask);  // zeros in a dense weight take as much time as other numbers
   return measure_in_turn(
       {text_of(of),
        difference_of(dense.logits(), ours.logits()).relative(),

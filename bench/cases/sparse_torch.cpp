@@ -12,7 +12,7 @@ namespace tessera::bench {
 namespace {
 
 constexpr double kLeastRatio = 2.5;
-// Some of the ways take hundreds of times as long as others: what the fastest gain by other settings is the second pass's.
+// Some ways take hundreds of times as long as others. Only the second pass tries other settings, for the fastest ways.
 constexpr TorchSettings kFirstSettings{.channels_last = false};
 
 }  // namespace

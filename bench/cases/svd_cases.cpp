@@ -25,8 +25,8 @@ constexpr std::int64_t kMostCalls = 50;
 constexpr std::int64_t kSweepCalls = 6;
 constexpr int kReflections = 3;
 
-// Reflects every row of x in the plane across a random vector: (I - 2 v v') from the right, which keeps singular values. O(n^2),
-// where a random orthogonal matrix would take n^3.
+// Reflects every row of x in a random hyperplane: x (I - 2 v v'), which keeps the singular values. It takes O(n^2) operations,
+// a random orthogonal matrix would take n^3.
 void reflect_rows(std::vector<double>& x, std::int64_t n, std::uint64_t seed) {
   const Tensor drawn = Tensor::empty({n}, DType::f64);
   fill_normal(drawn, RngStream(seed, "svd_cases", "reflection"), 0, 1);
@@ -64,7 +64,7 @@ double our_error(const Tensor& a, std::int64_t rank) {
   return linalg::relative_error(linalg::contract("mr,nr->mn", scaled, f.v), a);
 }
 
-// A process for each number of threads, one after the other.
+// Starts a process for each number of threads, one after another.
 std::unique_ptr<SklearnRival> fastest_threads(const SklearnProgram& program, const SklearnWay& way, const SvdCase& of,
                                               const std::string& file, Value& threads_ms) {
   std::optional<int> best;
@@ -76,7 +76,7 @@ std::unique_ptr<SklearnRival> fastest_threads(const SklearnProgram& program, con
   };
   for (int threads = program.threads;; threads = 1) {
     const std::vector<double> ms = start(threads)->run(way, of.rank, kSweepCalls);
-    const double median = quantile({ms.begin() + 1, ms.end()}, 0.5);  // the first call faults memory in
+    const double median = quantile({ms.begin() + 1, ms.end()}, 0.5);  // the first call causes page faults
     threads_ms.set(str(threads), median);
     if (!best || median < lowest) {
       best = threads;
@@ -105,7 +105,7 @@ Tensor make_matrix(const SvdCase& of) {
   TESSERA_CHECK(of.spectrum == "power", InternalError, "svd_cases: spectrum is ", of.spectrum, "; needs flat or power");
   std::vector<double> x(static_cast<std::size_t>(n * n), 0.0);
   for (std::int64_t i = 0; i < n; ++i) x[static_cast<std::size_t>(i * n + i)] = 1.0 / static_cast<double>(i + 1);
-  for (int i = 0; i < 2 * kReflections; ++i) {  // from the right and, by turns, from the left
+  for (int i = 0; i < 2 * kReflections; ++i) {  // alternately from the right and from the left
     reflect_rows(x, n, static_cast<std::uint64_t>(i));
     transpose(x, n);
   }

@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::int64_t kTileRounds = 3;
 
-// Milliseconds of a call by each tile.
+// Milliseconds per call of each tile.
 std::vector<double> sweep_tiles(std::span<const Tile> tiles, Device device, std::size_t sets) {
   std::vector<Contestant> graphs;
   for (const Tile& tile : tiles) graphs.emplace_back(recorded(tile.side, device, sets, sets));

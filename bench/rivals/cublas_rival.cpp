@@ -24,7 +24,7 @@ void check(cublasStatus_t status, const char* call) {
   TESSERA_CHECK(status == CUBLAS_STATUS_SUCCESS, DeviceError, call, ": ", cublasLtGetStatusName(status));
 }
 
-// A row-major matrix: to cuBLASLt the column-major one that it is the transposed of.
+// The layout of a row-major matrix. cuBLASLt sees it as its transpose, which is column-major.
 Layout layout_of(const Tensor& t) {
   cublasLtMatrixLayout_t layout = nullptr;
   check(cublasLtMatrixLayoutCreate(&layout, cuda::blas_type(t.dtype()), static_cast<std::uint64_t>(t.dim(1)),
@@ -33,7 +33,7 @@ Layout layout_of(const Tensor& t) {
   return Layout(layout);
 }
 
-// A row-major y = a b is the column-major y' = b' a' of the same bytes.
+// A row-major y = a b is the same bytes as the column-major y' = b' a'.
 class CublasProduct {
  public:
   CublasProduct(const Product& product, bool tf32) {

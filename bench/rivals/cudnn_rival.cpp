@@ -26,7 +26,7 @@ DnnHandle make_handle(Device device) {
 }
 
 constexpr std::int64_t kMostWorkspace = std::int64_t{1} << 30;
-constexpr std::size_t kMostOfAList = 10;  // best first; some are compiled when they are asked for, which takes seconds
+constexpr std::size_t kMostOfAList = 10;  // best first; some are compiled on request, which takes seconds
 
 Conv2dPass core_pass(ConvPass pass) {
   switch (pass) {
@@ -36,15 +36,15 @@ Conv2dPass core_pass(ConvPass pass) {
   }
 }
 
-// What every plan of one layout shares; kept alive by the sides that run them.
+// What all plans of one layout share. The sides that run them keep it alive.
 struct Shared {
   std::shared_ptr<const DnnHandle> handle;
-  std::vector<ConvTensors> sets;  // as the layout has them; cuDNN's dimensions are of permuted views
+  std::vector<ConvTensors> sets;  // in the layout; cuDNN's dimensions are those of permuted views
   Tensor workspace;
-  std::vector<DnnBackend> packs;  // of each set
+  std::vector<DnnBackend> packs;  // one per set
 };
 
-// A tensor of the same numbers with channels first.
+// A tensor with the same numbers and channels first.
 Tensor channels_first(const Tensor& t) { return t.permute({0, 3, 1, 2}).contiguous(); }
 
 std::vector<ConvTensors> laid_out(const std::vector<ConvTensors>& sets, ImageLayout layout) {

@@ -17,7 +17,7 @@
 namespace tessera::bench {
 namespace {
 
-constexpr int kLogErrors = 1;  // a level of the library's log
+constexpr int kLogErrors = 1;  // a level of cuSPARSE's log
 constexpr float kOne = 1, kZero = 0;
 
 using Handle = cuda::UniqueHandle<cusparseHandle_t, cusparseDestroy>;
@@ -25,7 +25,7 @@ using SharedHandle = std::shared_ptr<const Handle>;
 using SparseMatrix = cuda::UniqueHandle<cusparseSpMatDescr_t, cusparseDestroySpMat>;
 using DenseMatrix = cuda::UniqueHandle<cusparseDnMatDescr_t, cusparseDestroyDnMat>;
 
-// What the library logged last: a status alone does not say why a call was refused.
+// The library's last log message. A status alone does not say why a call was refused.
 std::string& complaint() {
   static std::string text;
   return text;
@@ -42,11 +42,11 @@ void check(cusparseStatus_t status, const char* call) {
   throw DeviceError(text);
 }
 
-// On the device's stream; scalars are the host's.
+// A handle on the device's stream. Scalars are on the host.
 SharedHandle make_handle(Device device) {
   const cudaStream_t stream = cuda::stream_of(device);
   check(cusparseLoggerSetCallback(hear), "cusparseLoggerSetCallback");
-  check(cusparseLoggerOpenFile("/dev/null"), "cusparseLoggerOpenFile");  // else it prints beside the table
+  check(cusparseLoggerOpenFile("/dev/null"), "cusparseLoggerOpenFile");  // otherwise it prints into the table
   check(cusparseLoggerSetLevel(kLogErrors), "cusparseLoggerSetLevel");
   cusparseHandle_t made = nullptr;
   check(cusparseCreate(&made), "cusparseCreate");
@@ -55,7 +55,7 @@ SharedHandle make_handle(Device device) {
   return handle;
 }
 
-// A matrix [rows, columns], row-major, as it is.
+// Describes a row-major matrix [rows, columns] as it is.
 DenseMatrix row_major(const Tensor& t) {
   cusparseDnMatDescr_t made = nullptr;
   check(cusparseCreateDnMat(&made, t.dim(0), t.dim(1), t.dim(1), t.raw(), cuda::blas_type(t.dtype()), CUSPARSE_ORDER_ROW),
@@ -65,7 +65,7 @@ DenseMatrix row_major(const Tensor& t) {
 
 Tensor turned(const Tensor& matrix) { return matrix.permute({1, 0}); }
 
-// The same bytes as the transposed matrix [columns, rows].
+// Describes the same bytes as the transposed, column-major matrix [columns, rows].
 DenseMatrix column_major(const Tensor& t) {
   cusparseDnMatDescr_t made = nullptr;
   check(cusparseCreateDnMat(&made, t.dim(1), t.dim(0), t.dim(1), t.raw(), cuda::blas_type(t.dtype()), CUSPARSE_ORDER_COL),
@@ -78,7 +78,7 @@ Tensor on_device(const std::vector<From>& numbers, Device device) {
   return Tensor::from(std::vector<To>(numbers.begin(), numbers.end()), {std::ssize(numbers)}).to(device);
 }
 
-// Arrays and the description of them.
+// Arrays and the matrix descriptor that refers to them.
 struct Sparse {
   Tensor offsets, columns, values;
   SparseMatrix matrix;
@@ -121,7 +121,7 @@ Sparse blocked_ell(const SparseIndex& index, const EllIndex& ell, const Tensor& 
   return made;
 }
 
-// f32 values row by row at their places among `size`, zeros elsewhere, rounded to `dtype`.
+// Scatters f32 values, given row by row, to their places among `size` elements with zeros elsewhere. Rounds them to `dtype`.
 Tensor laid_out(const Tensor& values, const std::vector<std::int64_t>& places, std::int64_t size, DType dtype) {
   const Tensor made = Tensor::empty({size}, DType::f32, values.device());
   cuda::scatter_values(values, on_device<std::int64_t>(places, values.device()), made);
@@ -132,8 +132,8 @@ Tensor workspace_of(std::size_t bytes, Device device) {
   return Tensor::empty({std::max<std::int64_t>(static_cast<std::int64_t>(bytes), 1)}, DType::u8, device);
 }
 
-// c' = op(a) b' for row-major b and c, analysed and called once. With column-major matrices b and c are used as they lie; with
-// row-major ones each call transposes b before it and c after it.
+// c' = op(a) b' for row-major b and c, analysed and called once. With column-major matrices, b and c are used in place. With
+// row-major ones, each call transposes b before the product and c after it.
 class SparseTimesDense {
  public:
   SparseTimesDense(SharedHandle handle, bool by_rows, Sparse a, cusparseOperation_t op, const Tensor& b, const Tensor& c,
@@ -151,7 +151,7 @@ class SparseTimesDense {
                                   c_.get(), CUDA_R_32F, algorithm_, &bytes),
           "cusparseSpMM_bufferSize");
     workspace_ = workspace_of(bytes, c.device());
-    // From here on the workspace holds what was found out of this matrix.
+    // From here on the workspace holds the analysis of this matrix.
     check(cusparseSpMM_preprocess(handle_->get(), op_, CUSPARSE_OPERATION_NON_TRANSPOSE, &kOne, a_.matrix.get(), b_.get(), &kZero,
                                   c_.get(), CUDA_R_32F, algorithm_, workspace_.raw()),
           "cusparseSpMM_preprocess");
@@ -171,14 +171,14 @@ class SparseTimesDense {
   Sparse a_;
   cusparseOperation_t op_;
   std::vector<Tensor> tensors_;  // b and c
-  std::vector<Tensor> turned_;  // their transposes, row-major, where the library reads and writes these
+  std::vector<Tensor> turned_;  // their transposes, row-major, if the library reads and writes row-major matrices
   DenseMatrix b_, c_;
   cusparseSpMMAlg_t algorithm_;
   Tensor workspace_;
 };
 
-// c = a' b where c has elements, for row-major a [rows, out] and b [rows, in]: said by row-major matrices, the first of them
-// transposed, or by column-major ones, the second of them transposed.
+// c = a' b at the elements that c has, for row-major a [rows, out] and b [rows, in]. It is expressed with row-major matrices, the
+// first of them transposed, or with column-major ones, the second of them transposed.
 class SampledProduct {
  public:
   SampledProduct(SharedHandle handle, bool by_rows, const Tensor& a, const Tensor& b, Sparse c)
@@ -209,13 +209,13 @@ class SampledProduct {
  private:
   SharedHandle handle_;
   cusparseOperation_t op_a_, op_b_;
-  std::vector<Tensor> tensors_;  // what a_ and b_ describe
+  std::vector<Tensor> tensors_;  // the memory that a_ and b_ describe
   DenseMatrix a_, b_;
   Sparse c_;
   Tensor workspace_;
 };
 
-// Queues one call on each of the sets.
+// One call for each of the sets.
 template <class Call>
 using Calls = std::vector<std::shared_ptr<const Call>>;
 
@@ -225,7 +225,7 @@ RotatedSide side_of(const std::string& name, Calls<Call> calls, const Tensor& ou
   return {name, [calls = std::move(calls)](std::size_t set) { calls[set]->run(); }, output, std::move(in_order)};
 }
 
-// Adds the side that `make` gives, or why there is none.
+// Adds the side that `make` returns, or the reason why there is none.
 template <class Make>
 void offer(SparseRivals& rivals, const std::string& name, const Make& make) {
   try {
@@ -246,7 +246,7 @@ struct Sets {
   const Tensor& output() const { return tensors.front().result(pass); }
 };
 
-// In both layouts; `sparse` gives the matrix of each set.
+// Offers the product in both layouts. `sparse` returns the matrix of a set.
 template <class MakeSparse>
 void offer_product(SparseRivals& rivals, const Sets& sets, const std::string& name, cusparseSpMMAlg_t algorithm,
                    const MakeSparse& sparse, cusparseOperation_t op = CUSPARSE_OPERATION_NON_TRANSPOSE) {
@@ -265,7 +265,7 @@ void offer_product(SparseRivals& rivals, const Sets& sets, const std::string& na
   }
 }
 
-// The matrix from the left: w, or w' for the gradient of x, with its values row by row on each of the sets.
+// The left matrix of the product: w, or w' for the gradient of x. Each set has its values row by row.
 struct Left {
   SparseIndex index;
   std::vector<Tensor> values;
@@ -292,7 +292,7 @@ void offer_products(SparseRivals& rivals, const Sets& sets, const SparseIndex& i
   offer_product(rivals, sets, "cuSPARSE CSR, algorithm 1", CUSPARSE_SPMM_CSR_ALG1, rows);
   offer_product(rivals, sets, "cuSPARSE CSR, algorithm 2", CUSPARSE_SPMM_CSR_ALG2, rows);
   offer_product(rivals, sets, "cuSPARSE CSR, algorithm 3", CUSPARSE_SPMM_CSR_ALG3, rows);
-  if (sets.pass == ConvPass::backward_input) {  // the third takes no transposed matrix
+  if (sets.pass == ConvPass::backward_input) {  // algorithm 3 takes no transposed matrix
     const auto as_it_is = [&](std::size_t set) { return csr(index, sets.tensors[set].values.to(sets.dtype())); };
     const auto op = CUSPARSE_OPERATION_TRANSPOSE;
     offer_product(rivals, sets, "cuSPARSE CSR transposed, algorithm 1", CUSPARSE_SPMM_CSR_ALG1, as_it_is, op);
@@ -309,7 +309,7 @@ void offer_products(SparseRivals& rivals, const Sets& sets, const SparseIndex& i
   });
 }
 
-// `sparse` gives the matrix that is written of each set.
+// `sparse` returns the matrix of a set that the gradient is written to.
 template <class MakeSparse>
 void offer_gradient(SparseRivals& rivals, const Sets& sets, const std::string& name, const Tensor& output,
                     const MakeSparse& sparse, const std::function<Tensor(const Tensor&)>& in_order = {}) {

@@ -14,12 +14,12 @@
 namespace tessera::bench {
 namespace {
 
-constexpr std::size_t kSample = 97;  // as in torch_side.py
-constexpr double kSweepMs = 300;  // a way's runs take about this long, or `least_runs` forwards
+constexpr std::size_t kSample = 97;  // the same as in torch_side.py
+constexpr double kSweepMs = 300;  // each way runs for about this long, or for `least_runs` forwards
 constexpr std::int64_t kMostRuns = 100;
-constexpr double kHopeless = 10;  // of the best median before: such a way is run no further
+constexpr double kHopeless = 10;  // times the best median so far: a way as slow as this is not run further
 
-// Empty where torch cannot build the mode: `row` then says why.
+// Empty if torch cannot build the mode. `row` then states the reason.
 std::optional<std::vector<double>> values_of(TorchRival& rival, const std::string& mode, Value& row) {
   const Value answer = rival.ask(str("values ", mode));
   if (const Value* const failed = answer.find("failed")) {
@@ -53,7 +53,7 @@ std::vector<ModeWay> ways_of(const std::vector<TorchSettings>& all, const Value&
   return ways;
 }
 
-// Other ways to do the same that are worth a run where this one is fast.
+// Other settings for the same mode that are worth a run if this one is fast.
 std::vector<ModeWay> variants_of(const TorchProgram& program, const ModeSweepOptions& options, const ModeWay& way) {
   std::vector<ModeWay> variants;
   for (const TorchSettings& other : thread_variants(program, way.settings, options.one_thread)) {
@@ -88,7 +88,7 @@ std::string to_string(const ModeWay& way) { return str("torch ", way.mode, ", ",
 
 Value to_value(const ModeWay& way) {
   Value value = to_value(way.settings);
-  value.erase("compiled");  // the mode tells
+  value.erase("compiled");  // the mode says this
   value.set("mode", way.mode);
   return value;
 }
@@ -125,9 +125,9 @@ TorchSweep<ModeWay> sweep_ways(const TorchProgram& program, const ModeSweepOptio
   const std::vector<ModeWay> ways = first_pass(program, options, rival->environment().at("modes"));
   double best = INFINITY;
   const auto measure_way = [&](const ModeWay& way, Value& row) {
-    std::unique_ptr<TorchRival> current = std::exchange(rival, nullptr);  // goes back only where it has not ended
+    std::unique_ptr<TorchRival> current = std::exchange(rival, nullptr);  // given back only if it has not ended
     if (current == nullptr || settings != way.settings) {
-      current = nullptr;  // two at once would share the processor
+      current = nullptr;  // ends it first, because two processes would share the processor
       current = std::make_unique<TorchRival>(program, settings = way.settings);
     }
     measure(*current, way, options, values, best, row);

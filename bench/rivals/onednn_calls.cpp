@@ -28,7 +28,7 @@ void OnednnCalls::read(int argument, const Tensor& data, const dnnl::memory::des
   before_.push_back({dnnl::reorder(from, own), {{DNNL_ARG_FROM, from}, {DNNL_ARG_TO, own}}});
 }
 
-// By way of the row-major layout: oneDNN reorders to Winograd's filters from that one only.
+// Goes through the row-major layout, the only one that oneDNN reorders to Winograd's filters from.
 void OnednnCalls::read_constant(int argument, const Tensor& data, const dnnl::memory::desc& ours,
                                 const dnnl::memory::desc& theirs) {
   dnnl::memory from = on_tensor(ours, data);

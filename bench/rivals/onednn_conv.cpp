@@ -19,10 +19,10 @@ struct Layouts {
   Desc x, weight, y;
 };
 
-// oneDNN names sizes in NCHW and OIHW order whatever the strides.
+// oneDNN gives sizes in NCHW and OIHW order, whatever the strides are.
 Desc nhwc(const Shape& s) { return strided({s[0], s[3], s[1], s[2]}, {s[1] * s[2] * s[3], 1, s[2] * s[3], s[3]}); }
 
-// With groups they are a dimension of the weight.
+// With groups, the weight has an additional dimension for them.
 Desc weight_layout(const ConvShape& s) {
   if (s.groups == 1) return nhwc(s.weight());
   const std::int64_t out = s.out / s.groups;
@@ -33,7 +33,7 @@ Desc weight_layout(const ConvShape& s) {
 
 Layouts plain(const ConvShape& s) { return {nhwc(s.x()), weight_layout(s), nhwc(s.y())}; }
 
-// Images in blocks of channels, whatever oneDNN would choose itself: for inference it takes NHWC.
+// Images in blocks of channels, whatever oneDNN would choose. For inference it would choose NHWC.
 Layouts in_blocks(const ConvShape& s) {
   const Tag tag = __builtin_cpu_supports("avx512f") ? Tag::nChw16c : Tag::nChw8c;
   const Layouts ours = plain(s);
@@ -99,10 +99,10 @@ std::string set_up_backward_weight(OnednnCalls& calls, const ConvShape& s, const
   return chosen.impl_info_str();
 }
 
-// Its plain loops, some hundred times slower: nobody's way to call the library.
+// oneDNN's plain loops are some hundred times slower. Nobody would call the library that way.
 bool is_reference(const std::string& implementation) { return implementation.starts_with("ref"); }
 
-// Nothing when oneDNN has no implementation that goes this way, or only plain loops.
+// Nothing if oneDNN has no such implementation, or only plain loops.
 std::optional<Contestant> conv_calls(ConvPass pass, const ConvShape& s, const ConvTensors& t, const Way& way, bool reorders) {
   const auto set_up = pass == ConvPass::forward          ? set_up_forward
                       : pass == ConvPass::backward_input ? set_up_backward_input
@@ -114,7 +114,7 @@ std::optional<Contestant> conv_calls(ConvPass pass, const ConvShape& s, const Co
     if (error.status == dnnl_unimplemented) return std::nullopt;
     throw;
   }
-  // The calls read the operands' memory; `t` keeps it.
+  // The calls read the operands' memory, and `t` keeps it alive.
   Contestant side{way.name, [calls, t] { calls->run(); }};
   if (reorders) side.result = [result = t.result(pass)] { return result; };
   return side;
@@ -131,7 +131,7 @@ std::vector<Contestant> all_of(ConvPass pass, const ConvShape& s, const ConvTens
   return all;
 }
 
-// A pointwise convolution as products of pixels [p, channels] and the weight [out, in].
+// A pointwise convolution as a product of the pixels [p, channels] and the weight [out, in].
 Product as_product(ConvPass pass, const ConvShape& s, const ConvTensors& t) {
   const std::int64_t pixels = s.n * s.size * s.size;
   switch (pass) {

@@ -16,7 +16,7 @@ using Tag = dnnl::memory::format_tag;
 constexpr auto kF32 = dnnl::memory::data_type::f32;
 constexpr auto kInference = dnnl::prop_kind::forward_inference;
 
-// oneDNN names sizes in NCHW and OIHW order whatever the strides.
+// oneDNN gives sizes in NCHW and OIHW order, whatever the strides are.
 Desc nhwc(const Shape& s) { return strided({s[0], s[3], s[1], s[2]}, {s[1] * s[2] * s[3], 1, s[2] * s[3], s[3]}); }
 
 Tag blocks() { return __builtin_cpu_supports("avx512f") ? Tag::nChw16c : Tag::nChw8c; }
@@ -25,7 +25,7 @@ Dims pair(Extent e) { return {e.h, e.w}; }
 
 dnnl::memory empty(const Desc& layout) { return {layout, rival_engine()}; }
 
-// `from` in another layout, by way of a plain one: oneDNN reorders to Winograd's filters from that one only.
+// `from` in another layout. It goes through a plain one, the only one that oneDNN reorders to Winograd's filters from.
 dnnl::memory laid_out(dnnl::stream& stream, const Tensor& from, const Desc& ours, const Desc& plain, const Desc& wanted) {
   dnnl::memory source(ours, rival_engine(), from.raw());
   dnnl::memory between = empty(plain);
@@ -68,7 +68,7 @@ void OnednnNetwork::add(std::vector<Step> steps) {
 
 double OnednnNetwork::milliseconds(Convolution& convolution, const Tail& tail) {
   dnnl::memory residual;
-  if (tail.residual) {  // every run overwrites it
+  if (tail.residual) {  // saved, because every run overwrites it
     residual = empty(convolution.y.get_desc());
     dnnl::reorder(convolution.y, residual).execute(stream_, convolution.y, residual);
   }
@@ -85,7 +85,7 @@ double OnednnNetwork::milliseconds(Convolution& convolution, const Tail& tail) {
   return quantile(times, 0.5);
 }
 
-// Nothing where oneDNN has no such primitive, or only plain loops.
+// Nothing if oneDNN has no such primitive, or only plain loops.
 std::optional<OnednnNetwork::Convolution> OnednnNetwork::describe(dnnl::algorithm algorithm, const dnnl::memory& x,
                                                                   const Tensor& weight, const Tail& tail,
                                                                   const Conv2dOptions& options) {
@@ -94,7 +94,7 @@ std::optional<OnednnNetwork::Convolution> OnednnNetwork::describe(dnnl::algorith
   const Shape y = conv2d_output_shape({in[0], in[2], in[3], in[1]}, weight.shape(), options);
   const Dims out{y[0], y[3], y[1], y[2]};
   const Desc weights = nhwc(weight.shape());
-  const bool fills_a_block = in[1] >= 8;  // where it does not, oneDNN has a layout of its own
+  const bool fills_a_block = in[1] >= 8;  // otherwise oneDNN has a special layout
   const auto wanted = [&](const Dims& sizes) {
     return layout_ == Layout::blocks ? Desc(sizes, kF32, blocks()) : any_layout(sizes);
   };

@@ -20,7 +20,7 @@ Layouts plain(const Product& p) {
 }
 
 Contestant contestant(std::string name, const Product& p, std::shared_ptr<OnednnCalls> calls) {
-  // The calls read the operands' memory; `p` keeps it.
+  // The calls read the operands' memory, and `p` keeps it alive.
   return {std::move(name), [calls, p] { calls->run(); }, {}, [y = p.y] { return y; }};
 }
 
@@ -47,7 +47,7 @@ Contestant sgemm(const Product& p) {
   return {"sgemm", run, {}, [y = p.y] { return y; }};
 }
 
-// oneDNN's weights are [n, k].
+// oneDNN stores weights as [n, k].
 Contestant inner_product(std::string name, const Product& p, bool any) {
   using Forward = dnnl::inner_product_forward;
   const auto [m, n, k] = p.shape;

@@ -13,8 +13,8 @@ std::vector<std::string> arguments(const SklearnProgram& program) {
   return {program.python, program.script};
 }
 
-// Whichever of them numpy's BLAS listens to. OpenBLAS multiplies with AVX2 on processors that are newer than itself; the name of
-// an older one makes it use AVX-512 there too.
+// Sets the variables of every BLAS that numpy may use. On processors newer than itself OpenBLAS multiplies with AVX2. The name of
+// an older processor makes it use AVX-512 there.
 std::vector<std::string> environment_for(const SklearnProgram& program) {
   std::vector<std::string> environment{str("OMP_NUM_THREADS=", program.threads), str("OPENBLAS_NUM_THREADS=", program.threads),
                                        str("MKL_NUM_THREADS=", program.threads), "OMP_WAIT_POLICY",

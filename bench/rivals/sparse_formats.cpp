@@ -13,7 +13,7 @@ std::span<const std::int32_t> columns_of(const SparseIndex& index, std::int64_t 
   return std::span(index.indices).subspan(index.offsets[row], index.offsets[row + 1] - index.offsets[row]);
 }
 
-// Whether the columns of a row are whole groups of `size`.
+// Whether a row's columns form whole groups of `size`.
 bool in_groups(std::span<const std::int32_t> columns, std::int64_t size) {
   const std::int64_t count = std::ssize(columns);
   if (count % size != 0) return false;

@@ -14,7 +14,7 @@ namespace tessera::bench {
 namespace {
 
 constexpr int kAttempts = 12;
-// Between two attempts: what slows a shared machine down for a while passes, a crippled rival stays.
+// The pause between two attempts. A temporary slowdown of a shared machine ends, a crippled rival stays slow.
 constexpr std::chrono::seconds kPause(5);
 constexpr double kLeastMatmulShare = 0.6;  // of the multiply-add peak; below it torch runs on a reference BLAS or one thread
 
@@ -30,7 +30,7 @@ std::vector<std::string> arguments(const TorchProgram& program, const TorchSetti
   return words;
 }
 
-// scripts/gpu_check finds libraries for our programs, libstdc++ among them; torch is to load what it would without us.
+// scripts/gpu_check sets library paths for our programs, with their libstdc++. torch must load what it would load without us.
 std::vector<std::string> cuda_environment(const TorchProgram& program) {
   std::vector<std::string> lines{str("TORCHINDUCTOR_CACHE_DIR=", (program.inputs / "inductor").string())};
   if (const char* const path = std::getenv("TESSERA_TORCH_LIBRARY_PATH")) {
@@ -39,14 +39,14 @@ std::vector<std::string> cuda_environment(const TorchProgram& program) {
   return lines;
 }
 
-// Whether MKL is told to use what the processor has (mkl_any_cpu.cpp).
+// Whether MKL has to be told to use all that the processor has (mkl_any_cpu.cpp).
 bool frees_mkl() { return !__builtin_cpu_is("intel"); }
 
 std::vector<std::string> environment_for(const TorchProgram& program, const TorchSettings& settings) {
   if (settings.cuda) return cuda_environment(program);
-  // What torch 2.15 compiled for one of them it takes from its cache for the other too, and then ends in a corrupted heap.
+  // The capabilities have separate caches: torch 2.15 reuses code compiled for the other one and then corrupts its heap.
   const std::string capability = settings.avx512 ? "avx512" : "avx2";
-  // The OpenMP build of OpenBLAS shares torch's thread pool; the pthread build would fight it over the cores.
+  // OpenBLAS's OpenMP build shares torch's thread pool. Its pthread build would compete with torch for the cores.
   std::vector<std::string> lines{
       str("OMP_NUM_THREADS=", threads_of(program, settings)), settings.passive ? "OMP_WAIT_POLICY=passive" : "OMP_WAIT_POLICY",
       "LD_LIBRARY_PATH=/usr/lib/x86_64-linux-gnu/openblas-openmp", str("ATEN_CPU_CAPABILITY=", capability),

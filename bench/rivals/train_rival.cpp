@@ -7,7 +7,7 @@
 namespace tessera::bench {
 namespace {
 
-// Steps on a GPU that nobody else uses repeat within a few percent, and a further finalist takes as long to start as to time.
+// On a GPU that nobody else uses, step times repeat within a few percent. Starting another finalist takes as long as timing it.
 constexpr FinalistRule kCudaFinalists{.share = 1.1, .most = 2};
 
 std::string text_of(const TorchSettings& settings) { return str(settings.compiled ? "" : "eager, ", to_string(settings)); }
@@ -61,10 +61,10 @@ TorchSweep<TorchSettings> sweep_training(const TorchProgram& program, const Trai
       run(settings, row);
     } catch (const NumericError& error) {
       if (!settings.cuda) throw;
-      row.set("failed", error.what());  // the ways there differ by who wrote the kernels: one that is off is no rival
+      row.set("failed", error.what());  // on a GPU, ways differ by who wrote the kernels: a wrong one is no rival
     }
   };
-  // Compiling takes a minute: on a GPU once, without graphs only where it fails with them.
+  // Compiling takes a minute. On a GPU it is done once: with graphs, and without them only if it fails with them.
   const auto variants_of = [&](const TorchSettings& settings) -> std::vector<TorchSettings> {
     if (!options.only.empty()) return {};
     if (!program.cuda) return thread_variants(program, settings, false);

@@ -11,10 +11,10 @@
 namespace tessera {
 namespace {
 
-// All but batch and channels.
+// The axes other than batch and channels.
 Extent positions(const Shape& shape) {
   if (shape.rank() == 4) return {shape[1], shape[2]};
-  if (shape.rank() < 2) return {1, 1};  // of whole numbers
+  if (shape.rank() < 2) return {1, 1};  // an input of whole numbers
   return {shape.erase(shape.rank() - 1).erase(0).numel(), 1};
 }
 

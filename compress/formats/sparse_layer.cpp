@@ -21,7 +21,7 @@ void copy_parameter(const Parameter& from, Parameter& to) {
   to.set_trainable(from.trainable());
 }
 
-// Parameters and buffers of two modules of one config.
+// Copies the parameters and buffers of a module to another one with the same config.
 void copy_own(const Module& from, Module& to) {
   for (std::size_t i = 0; i < from.parameters().size(); ++i) copy_parameter(*from.parameters()[i], *to.parameters()[i]);
   for (std::size_t i = 0; i < from.buffers().size(); ++i) to.buffers()[i]->value = own_copy(from.buffers()[i]->value);

@@ -27,7 +27,7 @@ class SpatialSvdFormat final : public LargerConvFormat {
 
   FormatCost cost(const DenseLayer& layer, const Ranks& ranks) const override {
     const std::int64_t rank = rank_of(ranks, "rank");
-    const std::int64_t between = layer.output.h * layer.input.w;  // the first factor has the stride of rows
+    const std::int64_t between = layer.output.h * layer.input.w;  // the first factor has only the stride of rows
     const std::int64_t in_factor = rank * layer.kernel.h * layer.in;
     const std::int64_t out_factor = rank * layer.kernel.w * layer.out;
     return {.parameters = in_factor + out_factor + layer.bias_parameters(),

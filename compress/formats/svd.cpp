@@ -14,7 +14,7 @@ namespace {
 
 constexpr std::string_view kKinds[]{"conv2d", "linear"};
 
-// [out, 1, 1, in] and [out, in].
+// Reshapes [out, 1, 1, in] or [out, in] to [out, in].
 Tensor as_matrix(const Tensor& weight) { return weight.reshape({weight.dim(0), weight.dim(-1)}); }
 
 class SvdFormat final : public Format {
@@ -42,7 +42,7 @@ class SvdFormat final : public Format {
   FormatCost cost(const DenseLayer& layer, const Ranks& ranks) const override {
     const std::int64_t rank = rank_of(ranks, "rank");
     const std::int64_t weights = rank * (layer.in + layer.out);
-    // The first factor has a convolution's stride, so that both are applied at the outputs.
+    // The first factor has a convolution's stride, so both factors are applied at the output positions.
     return {.parameters = weights + layer.bias_parameters(),
             .macs = weights * layer.output_positions(),
             .activations = rank * layer.output_positions()};

@@ -27,7 +27,7 @@ class TtFormat final : public Format {
 
   std::string_view name() const override { return "tt"; }
   std::span<const std::string_view> kinds() const override { return kKinds; }
-  std::span<const RankName> rank_names() const override { return kNames; }  // of the longest train; a layer has the first of them
+  std::span<const RankName> rank_names() const override { return kNames; }  // for the longest train; a layer has the first ones
   std::size_t fewest_ranks() const override { return 1; }
   std::unique_ptr<Format> with_modes(const ModesConfig& modes) const override { return std::make_unique<TtFormat>(modes); }
 

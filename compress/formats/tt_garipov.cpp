@@ -18,7 +18,7 @@ class TtGaripovFormat final : public LargerConvFormat {
   explicit TtGaripovFormat(ModesConfig modes = {}) : modes_(std::move(modes)) {}
 
   std::string_view name() const override { return "tt_garipov"; }
-  std::span<const RankName> rank_names() const override { return kNames; }  // of the longest train; a layer has the first of them
+  std::span<const RankName> rank_names() const override { return kNames; }  // for the longest train; a layer has the first ones
   std::size_t fewest_ranks() const override { return 2; }
   bool lowers_macs() const override { return false; }
   std::unique_ptr<Format> with_modes(const ModesConfig& modes) const override { return std::make_unique<TtGaripovFormat>(modes); }

@@ -8,7 +8,7 @@
 namespace tessera {
 namespace {
 
-// Those of one weight, but what is gone.
+// Adds the blocks of one weight, except those that are pruned entirely.
 void add_blocks(std::span<const Tensor> scores, std::size_t weight, const Extent& block, std::span<const std::int64_t> outputs,
                 std::vector<Unit>& units) {
   const WeightMatrix matrix = matrix_of(scores[weight].shape());

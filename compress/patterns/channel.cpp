@@ -18,7 +18,7 @@ void ChannelPattern::choose(std::span<const Tensor> scores, std::int64_t kept, s
   sort_best_first(units);
   double total = 0;
   for (const Tensor& each : scores) total += static_cast<double>(each.numel());
-  std::vector<std::int64_t> left;  // of each weight's best outputs, that are kept in any case
+  std::vector<std::int64_t> left;  // how many of each weight's best outputs must still be kept
   for (const Tensor& each : scores) {
     const double least = kLeastShare * static_cast<double>(kept) / total * static_cast<double>(each.dim(0));
     left.push_back(std::max<std::int64_t>(1, static_cast<std::int64_t>(least)));

@@ -10,16 +10,16 @@ namespace {
 
 using Outputs = std::vector<std::int64_t>;
 
-// Whether there is more than can be kept.
+// Whether more elements have a score above 0 than can be kept.
 bool prunes(std::span<const Tensor> scores, std::int64_t kept) {
   std::int64_t count = 0;
   for (const Tensor& each : scores) count += std::ranges::count_if(elements(each), [](float score) { return score > 0; });
   return count > kept;
 }
 
-// Of each weight, in their order.
+// The kept outputs of each weight, in ascending order.
 struct KeptOutputs {
-  std::vector<Outputs> scored, zero;  // those without a score above 0 are no part of the others' tiles
+  std::vector<Outputs> scored, zero;  // outputs without a score above 0 get separate tiles
 };
 
 KeptOutputs kept_outputs(std::span<const Tensor> scores, std::int64_t kept) {
@@ -45,7 +45,7 @@ KeptOutputs kept_outputs(std::span<const Tensor> scores, std::int64_t kept) {
   return outputs;
 }
 
-// Whether the same positions of two outputs are gone.
+// Whether two outputs have pruned elements at the same positions.
 bool alike(std::span<const float> scores, std::int64_t positions, std::int64_t a, std::int64_t b) {
   const auto size = static_cast<std::size_t>(positions);
   const std::span<const float> left = scores.subspan(static_cast<std::size_t>(a) * size, size);
@@ -53,8 +53,8 @@ bool alike(std::span<const float> scores, std::int64_t positions, std::int64_t a
   return std::ranges::equal(left, right, [](float x, float y) { return (x < 0) == (y < 0); });
 }
 
-// Outputs in tiles. Those of different tiles of an earlier pruning stay apart, so that each tile stays a full matrix. Where no
-// neighbours are alike, there were no tiles before.
+// Groups outputs into tiles. Outputs of different tiles of an earlier pruning stay apart, so that each tile stays a full matrix.
+// If no neighbours are alike, there were no tiles before.
 std::vector<std::span<const std::int64_t>> tiles_of(const Outputs& outputs, std::int64_t group, const Tensor& scores) {
   const std::int64_t positions = matrix_of(scores.shape()).positions();
   const auto same = [&](std::int64_t a, std::int64_t b) { return alike(elements(scores), positions, a, b); };
@@ -71,15 +71,15 @@ std::vector<std::span<const std::int64_t>> tiles_of(const Outputs& outputs, std:
   return tiles;
 }
 
-// What the outputs of a tile that grows hold in common.
+// The positions that all outputs of a growing tile hold.
 class Common {
  public:
   Common(std::span<const float> scores, std::int64_t positions, std::int64_t output)
       : scores_(scores), size_(static_cast<std::size_t>(positions)), held_(size_) {
     for (std::size_t k = 0; k < size_; ++k) held_[k] = holds(output, k);
   }
-  // Adds an output that lacks at most half the share of them that it lacks of all positions: one of another tile lacks about that
-  // share, one of this tile single elements of the outputs before it alone.
+  // Adds an output if it lacks at most half as large a share of the common positions as of all positions. An output of another
+  // tile lacks about the same share of both. One of this tile lacks only single elements of the outputs before it.
   bool take(std::int64_t output) {
     std::size_t own = 0, common = 0, lacking = 0;
     for (std::size_t k = 0; k < size_; ++k) {
@@ -101,7 +101,7 @@ class Common {
   std::vector<bool> held_;
 };
 
-// The same where single elements may be beside the tiles.
+// Like tiles_of, for weights that may have single elements next to the tiles.
 std::vector<std::span<const std::int64_t>> nearly_tiles_of(const Outputs& outputs, std::int64_t group, const Tensor& scores) {
   const std::int64_t positions = matrix_of(scores.shape()).positions();
   std::vector<std::span<const std::int64_t>> tiles;
@@ -117,7 +117,7 @@ std::vector<std::span<const std::int64_t>> nearly_tiles_of(const Outputs& output
   return tiles;
 }
 
-// The positions of one tile, but what is gone, or is there for some of its outputs only, where tiles have to be full.
+// Adds the positions of one tile, except pruned ones. If tiles have to be full, a position must be there for all of its outputs.
 void add_positions(std::span<const Tensor> scores, std::size_t weight, std::span<const std::int64_t> tile, bool full,
                    std::vector<Unit>& units) {
   const std::int64_t positions = matrix_of(scores[weight].shape()).positions();
@@ -144,7 +144,7 @@ void TilePattern::choose(std::span<const Tensor> scores, std::int64_t kept, std:
       const bool full = beside_elements_ && some_gone(scores[i]);
       const auto tiles = full ? nearly_tiles_of((*each)[i], group_, scores[i]) : tiles_of((*each)[i], group_, scores[i]);
       for (const std::span<const std::int64_t> tile : tiles) {
-        if (full && tile.size() == 1 && group_ > 1) continue;  // its elements are single ones
+        if (full && tile.size() == 1 && group_ > 1) continue;  // such an output holds only single elements
         add_positions(scores, i, tile, full, units);
       }
     }

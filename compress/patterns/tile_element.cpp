@@ -14,7 +14,7 @@ void TileElementPattern::choose(std::span<const Tensor> scores, std::int64_t kep
   for (const Tensor& each : scores) total += each.numel();
   const std::int64_t single = std::llround(extra_ * static_cast<double>(total));
   const std::vector<Tensor> tiles = tiles_.project(scores, std::max<std::int64_t>(0, kept - single));
-  std::vector<Tensor> others;  // scores of what the tiles leave
+  std::vector<Tensor> others;  // scores, with the elements of tiles set to -1
   std::int64_t left = kept;
   for (std::size_t i = 0; i < scores.size(); ++i) {
     others.push_back(scores[i].clone());

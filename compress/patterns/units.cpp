@@ -8,7 +8,7 @@
 namespace tessera {
 namespace {
 
-// Calls `body` with the index in the weight of each element of the unit.
+// Calls `body` for each element of the unit, with the element's index in the weight.
 template <class Body>
 void for_each_element(const Unit& unit, const Shape& weight, Body&& body) {
   const std::int64_t positions = matrix_of(weight).positions();

@@ -22,7 +22,7 @@ float threshold(std::span<const Tensor> scores, std::int64_t kept) {
 void UnstructuredPattern::choose(std::span<const Tensor> scores, std::int64_t kept, std::span<const Tensor> masks) const {
   if (kept == 0) return;
   const float least = threshold(scores, kept);
-  std::int64_t equal = kept;  // that may be kept of those as high as the threshold: what is above it leaves
+  std::int64_t equal = kept;  // how many scores equal to the threshold may be kept, after all those above it
   for (const Tensor& each : scores) equal -= std::ranges::count_if(elements(each), [&](float score) { return score > least; });
   for (std::size_t i = 0; i < masks.size(); ++i) {
     const std::span<const float> from = elements(scores[i]);

@@ -68,7 +68,7 @@ double SparsityConfig::largest_target() const {
   return largest;
 }
 
-// What a pattern with a sparsity of its own leaves open.
+// A pattern with a fixed sparsity leaves no choice of target, schedule and scope.
 void PruneConfig::require_own(Fields& f, double own) const {
   f.require(std::abs(sparsity.target - own) < 1e-6, "sparsity.target",
             str("is ", shortest(sparsity.target), "; pattern: ", pattern.pattern, " has ", shortest(own), ", whatever is asked"));
@@ -99,7 +99,7 @@ void PruneConfig::add_score(Fields& f) {
   f.require(!score_batches || score == "taylor", "score_batches", str("has no effect with score: ", score));
 }
 
-// Of tile_element.
+// The single elements of tile_element must leave room for tiles.
 void PruneConfig::require_tiles(Fields& f) const {
   if (pattern.pattern != "tile_element") return;
   const double largest = sparsity.largest_target();

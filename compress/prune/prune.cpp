@@ -14,7 +14,7 @@
 namespace tessera {
 namespace {
 
-// The scores of weights of as many outputs, side by side.
+// Joins the scores of weights with equally many outputs, side by side.
 Tensor joined(std::span<const Tensor> scores, std::span<const std::size_t> members) {
   if (members.size() == 1) return scores[members[0]];
   const std::int64_t outputs = scores[members[0]].dim(0);
@@ -30,12 +30,12 @@ Tensor joined(std::span<const Tensor> scores, std::span<const std::size_t> membe
   return all;
 }
 
-// Where all is kept, a weight without a mask stays one.
+// If everything is kept, a weight without a mask does not get one.
 void set_mask(const PrunedWeight& weight, const Tensor& mask) {
   if (weight.parameter->mask().defined() || kept_elements(mask) < weight.numel()) weight.parameter->set_mask(mask);
 }
 
-// Each member's part of a mask of joined scores.
+// Splits a mask of joined scores and gives each member its part.
 void set_masks(const Tensor& mask, std::span<const PrunedWeight> weights, std::span<const std::size_t> members) {
   if (members.size() == 1) return set_mask(weights[members[0]], mask);
   const std::int64_t outputs = mask.dim(0);
@@ -48,8 +48,8 @@ void set_masks(const Tensor& mask, std::span<const PrunedWeight> weights, std::s
   }
 }
 
-// What shares a mask's size: sets of coupled weights, how many of their elements are kept at these sparsities, and how many are
-// there. Scopes of all weights together have one sparsity.
+// A group of weights with one common budget: sets of coupled weights, how many of their elements these sparsities keep, and how
+// many are present. Scopes over all weights together have one sparsity.
 struct Share {
   std::vector<std::vector<std::size_t>> sets;
   std::int64_t kept = 0;
@@ -71,7 +71,7 @@ std::vector<Share> shares(const PruneConfig& config, std::span<const PrunedWeigh
   return all;
 }
 
-// New masks of these sparsities and scores, one for each weight. None brings back what was pruned.
+// Sets a new mask for each weight, by these sparsities and scores. No mask brings back elements that were pruned before.
 void mask_weights(const PruneConfig& config, std::span<const PrunedWeight> weights, std::span<const double> sparsities,
                   std::span<const Tensor> scores) {
   const std::unique_ptr<const Pattern> pattern = make_pattern(config.pattern);
@@ -88,7 +88,7 @@ double own_sparsity(const PrunedWeight& weight) {
   return 1 - static_cast<double>(weight.kept()) / static_cast<double>(weight.numel());
 }
 
-// Of all weights together.
+// The mean over all weights, by their numbers of elements.
 double mean(std::span<const PrunedWeight> weights, std::span<const double> sparsities) {
   if (std::ranges::adjacent_find(sparsities, std::not_equal_to()) == sparsities.end()) return sparsities.front();
   double zeros = 0, all = 0;
@@ -114,8 +114,8 @@ std::vector<double> targets_of(std::span<const PrunedWeight> weights) {
   return targets;
 }
 
-// Whether there is more than the shares leave. By `erk` all weights together have to have more: what each keeps depends on the
-// sparsity of all.
+// Whether more elements are present than the shares keep. For `erk` this is counted over all weights together, because what each
+// weight keeps depends on the sparsity of all.
 bool would_prune(const PruneConfig& config, std::span<const Share> shares) {
   std::int64_t excess = 0;
   bool any = false;
@@ -126,7 +126,7 @@ bool would_prune(const PruneConfig& config, std::span<const Share> shares) {
   return config.scope == "layer" ? any : excess > 0;
 }
 
-// Takes out what the pattern can prune nothing of, whatever is asked.
+// Removes the shares that the pattern can prune nothing of, whatever sparsity is asked for.
 void drop_kept_in_any_case(const PruneConfig& config, std::span<const PrunedWeight> weights, std::vector<Share>& shares) {
   const std::unique_ptr<const Pattern> pattern = make_pattern(config.pattern);
   std::erase_if(shares, [&](const Share& share) {
@@ -138,7 +138,7 @@ void drop_kept_in_any_case(const PruneConfig& config, std::span<const PrunedWeig
   });
 }
 
-// Single elements of tile_element may be all that a weight of low density has.
+// Says which weight, if any, has such a low density that single elements of tile_element would be all it keeps.
 std::string why_no_tiles(const PruneConfig& config, std::span<const PrunedWeight> weights, std::span<const Share> shares) {
   if (config.pattern.pattern != TileElementPattern::kName || config.scope != "erk") return "";
   for (const Share& share : shares) {

@@ -18,7 +18,7 @@
 namespace tessera {
 namespace {
 
-// A `prune` block of the same layers.
+// A `prune` block for the same layers.
 PruneConfig as_prune(const RiglConfig& config) {
   PruneConfig same;
   same.layers = config.layers;
@@ -116,7 +116,7 @@ void Rigl::after_backward(Module&, const StepState& step) {
 
 void Rigl::between_steps(Module&, std::int64_t steps_done) {
   if (!updates_after(steps_done)) return;
-  // Such a step was skipped: its gradients overflowed in f16.
+  // The step was skipped if gradients are not finite: they overflowed in f16.
   if (!std::ranges::all_of(gradients_, [](const Tensor& gradient) { return all_finite(gradient); })) return;
   const double way = static_cast<double>(steps_done) / static_cast<double>(end_);
   const double fraction = config_.fraction / 2 * (1 + std::cos(std::numbers::pi * way));

@@ -32,7 +32,7 @@ std::int64_t freeze_step(const SrSteConfig& config, const StageLength& stage) {
 
 double sparsity_after(const SparsityConfig& config, const StageLength& stage, std::int64_t step, const SparsityRange& range) {
   const auto& [initial, target] = range;
-  if (initial >= target) return initial;  // what is gone stays gone
+  if (initial >= target) return initial;  // pruned elements stay pruned
   const std::vector<std::int64_t> steps = pruning_steps(config, stage);
   if (step >= steps.back()) return target;
   if (config.schedule == "iterative") {

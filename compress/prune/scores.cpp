@@ -17,7 +17,7 @@ Tensor random_scores(const PrunedWeight& weight, std::uint64_t seed) {
   return scores;
 }
 
-// f64 on the CPU.
+// Copies to f64 on the CPU.
 Tensor on_host(const Tensor& tensor) { return tensor.to(Device::cpu()).to(DType::f64).contiguous(); }
 
 void add_squares(const Parameter& parameter, const Tensor& sum) {
@@ -40,7 +40,7 @@ std::vector<Tensor> taylor_scores(std::span<const PrunedWeight> weights, const S
   TESSERA_CHECK(batches > 0, NumericError, "score taylor: the gradients of all ", sources.batches, " batches hold NaN or Inf");
   double largest = 0;
   for (const Tensor& sum : sums) largest = std::max(largest, *std::max_element(elements_of(sum).begin(), elements_of(sum).end()));
-  const double scale = largest > 0 ? 1 / largest : 1;  // squares of small gradients are below what f32 holds
+  const double scale = largest > 0 ? 1 / largest : 1;  // squares of small gradients would underflow in f32
   std::vector<Tensor> scores;
   for (const Tensor& sum : sums) {
     Tensor share = Tensor::empty(sum.shape());

@@ -18,7 +18,7 @@ void hide(std::span<const SrSteOperands> operands, const NOfM& n_m) {
   if (!operands.empty()) TESSERA_DISPATCH(operands.front().weight.device(), sr_ste_hide, operands, n_m);
 }
 
-// W~ of a weight, which stays.
+// W~ of a weight. The weight itself does not change.
 Tensor hidden(const Tensor& weight, const NOfM& n_m) {
   const Tensor copy = weight.clone();
   const SrSteOperands operands{.weight = copy, .dense = Tensor::empty_like(copy), .gradient = {}};
@@ -127,7 +127,7 @@ void SrSte::load_state(const State& state) {
 
 void hide_as_evaluated(const State& hook, std::map<std::string, Tensor>& weights) {
   const Value* const names = hook.meta.find("hidden");
-  if (names == nullptr) return;  // of a hook that keeps masks
+  if (names == nullptr) return;  // the state is that of a hook that keeps masks
   const NOfM n_m = n_m_of(hook.meta.at("n_m"));
   for (const Value& name : names->as_list()) {
     const auto found = weights.find(name.as_string());

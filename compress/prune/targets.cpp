@@ -31,7 +31,7 @@ bool has_weight(const Module& layer) {
   return is_sparse(layer) || std::ranges::any_of(layer.parameters(), [](const auto& each) { return is_weight(*each); });
 }
 
-// Layers that have weights of their own, in order.
+// Layers that have weights and do not just share another layer's, in order.
 std::vector<Module*> weighted_layers(Module& model) {
   std::vector<Module*> layers;
   for_each_module(model, [&](Module& module) {
@@ -40,14 +40,14 @@ std::vector<Module*> weighted_layers(Module& model) {
   return layers;
 }
 
-// Axes of its first weight; of a sparse layer's as a dense one.
+// The number of axes of the layer's first weight. A sparse layer counts like a dense one.
 std::size_t rank_of_weight(const Module& layer) {
   if (is_sparse(layer)) return dynamic_cast<const Convolution*>(&layer) != nullptr ? 4 : 2;
   const auto found = std::ranges::find_if(layer.parameters(), [](const auto& parameter) { return is_weight(*parameter); });
   return (*found)->value().rank();
 }
 
-// Of the first module that the pattern means and that shares its weight; "" without one.
+// The hint of the first module that matches the pattern and shares its weight, or "" if there is none.
 std::string hint_of(const std::string& pattern, Module& model) {
   std::string hint;
   for_each_module(model, [&](const Module& module) {
@@ -56,13 +56,13 @@ std::string hint_of(const std::string& pattern, Module& model) {
   return hint;
 }
 
-// Layers of a block, and what it leaves as it is: "fc is the last linear layer".
+// The layers of a block, and the reasons why it leaves others out: "fc is the last linear layer".
 struct Selection {
   std::vector<Module*> layers;
   std::vector<std::string> left_out = {};
 };
 
-// Whether the last module with a weight, its own or a shared one, shares it.
+// Whether the last module that has or shares a weight shares it.
 bool ends_in_shared(Module& model) {
   bool shared = false;
   for_each_module(model, [&](const Module& module) {
@@ -72,8 +72,8 @@ bool ends_in_shared(Module& model) {
   return shared;
 }
 
-// Few weights, which networks are sensitive to: those of a first convolution and of a last linear layer, where that has any of
-// its own.
+// Leaves out the first convolution, and also the last linear layer unless the network ends in a shared weight. Both have few
+// weights, and networks are sensitive to them.
 void drop_ends(Module& model, Selection& selection) {
   std::vector<Module*>& layers = selection.layers;
   if (layers.size() > 1 && rank_of_weight(*layers.front()) == 4) {
@@ -95,11 +95,11 @@ Selection selected(const PruneConfig& config, Module& model, std::vector<BlockPr
   }
   std::vector<std::string> paths;
   for (const Module* const layer : layers) paths.push_back(layer->path());
-  std::string hint;  // of the pattern that is tried
+  std::string hint;  // for the pattern that is tried
   try {
     std::vector<std::string> chosen;
     for (const std::string& pattern : selector_patterns(*config.layers)) {
-      hint.clear();  // a faulty pattern has none
+      hint.clear();  // for a faulty pattern, which makes hint_of throw
       hint = hint_of(pattern, model);
       for (const std::string& path : select(pattern, paths)) chosen.push_back(path);
     }
@@ -113,7 +113,7 @@ Selection selected(const PruneConfig& config, Module& model, std::vector<BlockPr
 
 std::int64_t rounded(double count) { return std::llround(count); }
 
-// Share of its elements that a weight keeps for each unit of eps, before it is full.
+// The share of its elements that a weight keeps per unit of eps, as long as it is not full.
 double erk_raw(const PrunedWeight& weight) {
   double sum = 0;
   for (const std::int64_t size : weight.parameter->value().shape()) sum += static_cast<double>(size);
@@ -143,7 +143,7 @@ std::vector<double> erk_densities(std::span<const PrunedWeight> weights, double 
   }
 }
 
-// Of a layer whose outputs are not the network's, which without its bias would be others.
+// Parameters pruned with a layer's outputs. Not for a layer that makes the network's outputs: they would change without its bias.
 std::vector<Parameter*> followers_of(const Module& layer, const ChannelFlow& flow, Module& model) {
   std::vector<Parameter*> followers;
   if (const auto* const conv = dynamic_cast<const Conv2d*>(&layer)) followers.push_back(conv->bias());
@@ -157,7 +157,7 @@ std::vector<Parameter*> followers_of(const Module& layer, const ChannelFlow& flo
   return followers;
 }
 
-// What pruning whole outputs of a layer takes along.
+// Records what is pruned together with whole outputs of a layer.
 void follow_outputs(PrunedWeight& weight, const Module& layer, const ChannelFlow& flow, bool coupled, Module& model) {
   const auto channels = std::ranges::find(flow.layers, layer.path(), &LayerChannels::path);
   const bool known = channels != flow.layers.end();
@@ -199,7 +199,7 @@ Candidates candidates(const PruneConfig& config, Module& model, std::vector<Bloc
   return found;
 }
 
-// Of the layers that are pruned, each once.
+// Applies the rules to the layers that are pruned, once for each layer.
 void apply_rules(std::span<const TargetRule> rules, std::span<PrunedWeight> weights, std::vector<BlockProblem>& problems) {
   std::vector<std::string> paths;
   for (const PrunedWeight& weight : weights) {
@@ -307,7 +307,7 @@ std::vector<Budget> budgets(const std::string& scope, std::span<const PrunedWeig
   if (scope == "layer") return layer_budgets(weights, std::vector<double>(weights.size(), sparsity));
   const std::vector<double> densities = erk_densities(weights, kept);
   std::vector<Budget> each;
-  double before = 0;  // so that the parts sum to the whole
+  double before = 0;  // a running sum, so that the parts sum to the whole
   for (std::size_t i = 0; i < weights.size(); ++i) {
     const double upto = before + densities[i] * static_cast<double>(weights[i].numel());
     each.push_back({.members = {i}, .kept = rounded(upto) - rounded(before)});
@@ -317,7 +317,7 @@ std::vector<Budget> budgets(const std::string& scope, std::span<const PrunedWeig
 }
 
 std::vector<Budget> coupled_budgets(std::span<const Budget> budgets, std::span<const std::vector<std::size_t>> sets) {
-  const bool shared = budgets.size() == 1;  // by all weights; else each has its own
+  const bool shared = budgets.size() == 1;  // by all weights; otherwise each weight has a separate budget
   std::vector<Budget> coupled(shared ? 1 : sets.size());
   for (std::size_t set = 0; set < sets.size(); ++set) {
     Budget& own = coupled[shared ? 0 : set];

@@ -8,9 +8,9 @@
 namespace tessera {
 namespace {
 
-constexpr double kLeastVariance = 1e-16;  // of the largest: a matrix of exactly low rank has no noise
+constexpr double kLeastVariance = 1e-16;  // of the largest variance: a matrix of exactly low rank has no noise
 
-// Of the smaller over the larger size, as in the paper: L rows and M columns, L <= M, alpha = L / M.
+// Sizes as in the paper: L rows (the smaller size) and M columns, L <= M, alpha = L / M.
 class FreeEnergy {
  public:
   FreeEnergy(std::vector<double> squares, std::int64_t rows, std::int64_t columns)
@@ -22,7 +22,7 @@ class FreeEnergy {
     threshold_ = (1 + tau) * (1 + alpha_ / tau);
   }
 
-  // Twice the free energy at the optimal factors, but for terms that do not depend on the variance.
+  // Twice the free energy at the optimal factors, without the terms that do not depend on the variance.
   double operator()(double variance) const {
     double sum = (rows_ - static_cast<double>(squares_.size())) * std::log(variance);
     for (const double square : squares_) {
@@ -37,7 +37,7 @@ class FreeEnergy {
     return std::ranges::count_if(squares_, [&](double square) { return square > columns_ * variance * threshold_; });
   }
 
-  // The variance lies between these.
+  // The bounds of the variance.
   double highest() const { return sum_from(0) / (rows_ * columns_); }
   double lowest() const {
     const double next = std::min(std::ceil(rows_ / (1 + alpha_)), rows_) - 1;
@@ -48,7 +48,7 @@ class FreeEnergy {
   }
 
  private:
-  // What a component that is kept lowers the energy by.
+  // The change of the energy if a component is kept. It is negative.
   double gain(double x) const {
     const double b = x - (1 + alpha_);
     const double tau = (b + std::sqrt(b * b - 4 * alpha_)) / 2;
@@ -61,12 +61,12 @@ class FreeEnergy {
     return sum;
   }
 
-  std::vector<double> squares_;  // of the singular values above zero, descending
+  std::vector<double> squares_;  // squares of the singular values above zero, descending
   double rows_, columns_, alpha_, threshold_;
 };
 
-// The energy has a kink wherever a component crosses the threshold, and may have several minima: the best of a grid, by equal
-// factors, is refined between its neighbours.
+// The energy has a kink wherever a component crosses the threshold, and may have several minima. The best point of a geometric
+// grid is refined between its neighbours.
 double best_variance(const FreeEnergy& energy, double low, double high) {
   constexpr int kGrid = 400;
   const double step = std::log(high / low) / kGrid;

@@ -15,7 +15,7 @@ constexpr double kNever = std::numeric_limits<double>::infinity();
 std::optional<std::vector<std::size_t>> least_loss(std::span<const std::vector<LayerOption>> layers, double budget) {
   if (!(budget >= 0)) return std::nullopt;
   const double step = budget > 0 ? budget / kSteps : 1;
-  // Of each sum of steps: the least loss with the layers so far, and the option of the last of them.
+  // For each sum of steps: the least loss with the layers so far, and the option chosen for the last of them.
   std::vector<double> loss(kSteps + 1, kNever);
   loss[0] = 0;
   std::vector<std::vector<std::uint32_t>> chosen;

@@ -27,7 +27,7 @@ double loss_of(const RankLayer& layer, const Ranks& ranks) {
   return loss;
 }
 
-// The ranks with one of them a step lower: the one that costs least energy for the MACs that it saves. Empty at the smallest.
+// The ranks with one of them a step lower: the one that loses least energy per saved MAC. Empty at the smallest ranks.
 std::optional<Ranks> lowered(const RankLayer& layer, const Ranks& ranks, std::int64_t multiple_of) {
   const double loss = loss_of(layer, ranks);
   const auto macs = static_cast<double>(layer.format->cost(layer.dense, ranks).macs);
@@ -39,7 +39,7 @@ std::optional<Ranks> lowered(const RankLayer& layer, const Ranks& ranks, std::in
     if (next[k].value < 1) continue;
     next = layer.format->legal_ranks(layer.dense, std::move(next));
     const double saved = macs - static_cast<double>(layer.format->cost(layer.dense, next).macs);
-    // A full rank has no factor: the step below it may add MACs.
+    // A full rank has no factor, so the step below it may add MACs.
     const double price = saved > 0 ? (loss_of(layer, next) - loss) / saved : std::numeric_limits<double>::max();
     if (price >= least) continue;
     least = price;
@@ -48,7 +48,7 @@ std::optional<Ranks> lowered(const RankLayer& layer, const Ranks& ranks, std::in
   return best;
 }
 
-// Dense, then those that pay of the ranks on the way from the largest to the smallest.
+// The dense option, then the ranks that pay, among those on the way from the largest to the smallest.
 std::vector<RankOption> options_of(const TimedLayer& timed, const LatencyTable& table, std::int64_t multiple_of) {
   const RankLayer& layer = timed.layer;
   std::vector<RankOption> options{{std::nullopt, table.dense_ms(), 0}};
@@ -63,7 +63,7 @@ std::vector<RankOption> options_of(const TimedLayer& timed, const LatencyTable& 
   return options;
 }
 
-// Compressed layers in the places of dense ones, which go back at the end of the scope.
+// Puts compressed layers in the places of dense ones. The dense ones go back at the end of the scope.
 struct Placed {
   explicit Placed(std::unique_ptr<Module>& network) : root(network) {}
   Placed(const Placed&) = delete;
@@ -86,12 +86,12 @@ class LatencySearch {
 
   void time_layers(std::int64_t multiple_of) {
     if (veto_.shares_rank_timings()) veto_.share_rank_timings(timings(multiple_of));
-    // A layer of a shape that was timed before takes its times from the scope of decisions, whose keys name no layer.
+    // Keys of decisions name no layer, so a layer takes the times of one with the same shape from the scope of decisions.
     for (const TimedLayer& each : layers_)
       options_.push_back(options_of(each, LatencyTable(each, multiple_of, veto_), multiple_of));
   }
 
-  // What the tables will ask for.
+  // The timings that the tables will ask for.
   std::vector<RankTiming> timings(std::int64_t multiple_of) const {
     std::vector<RankTiming> all;
     for (const TimedLayer& each : layers_) {
@@ -100,7 +100,7 @@ class LatencySearch {
     return all;
   }
 
-  using Choice = std::vector<std::size_t>;  // an option of each layer
+  using Choice = std::vector<std::size_t>;  // the index of an option for each layer
 
   Choice fastest() const {
     Choice choice;
@@ -110,14 +110,14 @@ class LatencySearch {
     return choice;
   }
 
-  // Milliseconds that the layers save, by their own times.
+  // Milliseconds that the layers save, by their separate times.
   double saved(const Choice& choice) const {
     double sum = 0;
     for (std::size_t i = 0; i < choice.size(); ++i) sum += options_[i].front().ms - options_[i][choice[i]].ms;
     return sum;
   }
 
-  // Of those that save so much.
+  // The choice with the least loss among those that save this many milliseconds.
   std::optional<Choice> least_lossy(double saving) const {
     double dense = 0;
     std::vector<std::vector<LayerOption>> all;
@@ -158,7 +158,7 @@ class LatencySearch {
   std::span<const TimedLayer> layers_;
   const Shape& input_;
   const Veto& veto_;
-  std::vector<std::vector<RankOption>> options_;  // of each layer; the first is dense
+  std::vector<std::vector<RankOption>> options_;  // for each layer; the first option is dense
 };
 
 double rounded(double ratio) { return std::round(1e4 * ratio) / 1e4; }
@@ -180,7 +180,7 @@ LatencyRanks ranks_by_latency(double speedup, std::int64_t multiple_of, std::uni
   LatencySearch::Choice choice = search.fastest();
   const Speed fastest = search.measured(choice);
   const double dense_ms = fastest.dense_ms;
-  // What the network saves for each millisecond that its layers save alone.
+  // How many milliseconds the network saves per millisecond that its layers save when timed alone.
   double scale = 1;
   const auto predicted = [&] { return rounded(dense_ms / std::max(dense_ms - scale * search.saved(choice), 1e-3 * dense_ms)); };
   LatencyOutcome outcome{.asked = speedup, .fastest = fastest.ratio.median};

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kRanksOfGrid = 2;
 
-// Multiples of `multiple_of`, evenly from the smallest to the last below `largest`, then `largest` itself.
+// Levels of a rank: multiples of `multiple_of`, evenly from the smallest to the last one below `largest`, then `largest` itself.
 std::vector<std::int64_t> rank_levels(std::int64_t largest, std::int64_t multiple_of, std::size_t count) {
   std::vector<std::int64_t> levels;
   const std::int64_t steps = (largest - 1) / multiple_of;  // multiples below the largest
@@ -32,10 +32,10 @@ Ranks named_ranks(const Format& format, std::span<const std::int64_t> values) {
 
 struct Between {
   std::size_t lower = 0, upper = 0;
-  double share = 0;  // of the upper one
+  double share = 0;  // the weight of the upper level
 };
 
-// The full rank is a level of its own: the factor that it does without makes the time jump.
+// The full rank is a separate level without interpolation, because it needs no factor, and the time jumps there.
 Between between(const std::vector<std::int64_t>& levels, std::int64_t rank) {
   const std::size_t full = levels.size() - 1;
   if (rank >= levels[full]) return {full, full, 0};
@@ -70,12 +70,12 @@ std::vector<Ranks> LatencyTable::timed_ranks(const TimedLayer& timed, std::int64
   return ranks;
 }
 
-// None of a form that is timed on a line.
+// A format that is timed along a line has no levels.
 std::vector<LatencyTable::Levels> LatencyTable::levels_of(const TimedLayer& timed, std::int64_t multiple_of) {
   const std::vector<std::int64_t> largest = timed.layer.format->largest_ranks(timed.layer.dense);
   std::vector<Levels> levels;
   if (largest.size() > kRanksOfGrid) return levels;
-  // Of two ranks 4 times 4, less the one of full ranks: between them time is that of MACs, which are bilinear.
+  // Two ranks have 4 x 4 levels, and full ranks are not timed. Between levels time follows the MACs, which are bilinear.
   const std::size_t count = largest.size() == 1 ? kPoints : 4;
   for (const std::int64_t each : largest) levels.push_back(rank_levels(each, multiple_of, count));
   return levels;
@@ -88,7 +88,7 @@ RankTiming rank_timing(const TimedLayer& timed, Ranks ranks) {
     move_to(*made, dense.weight().device());
     return made;
   };
-  // Timing moves batch-norm statistics and gradients of a module, and puts them back.
+  // The cast is safe: timing changes batch-norm statistics and gradients of the module, but restores them.
   return {.what = "ranks of " + layer.dense.path,
           .dense = const_cast<Module*>(layer.dense.module),
           .compressed = compressed,
@@ -96,7 +96,7 @@ RankTiming rank_timing(const TimedLayer& timed, Ranks ranks) {
           .first = timed.first};
 }
 
-// Against the dense layer of the same rounds, so that a machine that slows down between two points moves none of them.
+// Compares with the dense layer in the same rounds, so that a machine that slows down between two points does not shift any.
 double LatencyTable::time_of(const TimedLayer& timed, const Ranks& ranks, const Veto& veto) {
   const RankTiming timing = rank_timing(timed, ranks);
   const std::unique_ptr<Module> compressed = timing.compressed();

@@ -34,7 +34,7 @@ std::vector<std::optional<std::size_t>> assign_rules(std::span<const RankRule> r
   std::vector<Value> selectors;
   for (const RankRule& rule : rules) selectors.push_back(rule.layers);
   const LastMatches found = last_matches(selectors, "ranks", paths, problems);
-  // A rule that failed above may be the one that was meant to cover them.
+  // A rule that failed above may have been meant to cover them.
   const std::string names = uncovered(paths, found.rule_of);
   if (!names.empty() && found.all_match) {
     problems.push_back({"ranks", str("no rule covers ", names, "; add a rule for it, or match fewer layers")});

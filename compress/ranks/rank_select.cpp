@@ -15,7 +15,7 @@ namespace {
 
 constexpr Range kFraction{.min = 0, .max = 1, .open_min = true};
 
-// Ranks of each layer under one budget, and the cost that the budget is counted in.
+// The ranks of each layer under one budget, and the cost that counts towards the budget.
 class Selection {
  public:
   Selection(const RankConfig& config, std::span<const RankLayer> layers) : config_(config), layers_(layers) {
@@ -28,7 +28,7 @@ class Selection {
     }
   }
 
-  // `rank_at(i, k)`: rank k of layer i, before it is lowered to what the others allow.
+  // `rank_at(i, k)` gives rank k of layer i, before it is lowered to what the layer's other ranks allow.
   template <class F>
   void set(F&& rank_at) {
     for (std::size_t i = 0; i < layers_.size(); ++i) {
@@ -75,7 +75,7 @@ class Selection {
   std::vector<Ranks> ranks_;
 };
 
-// The layer's ranks with rank k one step higher; none where it cannot be, or not beside the others.
+// The layer's ranks with rank k one step higher. None if the rank is at its largest or the ranks would not fit together.
 std::optional<Ranks> Selection::raised(std::size_t i, std::size_t k) const {
   Ranks wider = ranks_[i];
   wider[k].value = std::min(largest_[i][k], wider[k].value + config_.multiple_of);
@@ -83,7 +83,7 @@ std::optional<Ranks> Selection::raised(std::size_t i, std::size_t k) const {
   return wider;
 }
 
-// Raises one rank by one step: of those that fit into the slack and still pay, the one that discards most. False when none fits.
+// Raises one rank by one step: the one that discards most, among those that fit into the slack and still pay. False if none fits.
 bool Selection::grow(std::int64_t slack) {
   double most = -1;
   std::size_t chosen = 0;
@@ -121,7 +121,7 @@ std::vector<RankChoice> Selection::choices() const {
   return all;
 }
 
-// Ranks whose cost is at most `budget`, as close to it as single steps get; `asked` is budget's fraction of `whole`.
+// Sets ranks with a cost of at most the budget, as close to it as single steps get. The budget is a fraction of `whole`.
 void fit(Selection& selection, const RankConfig& config, std::int64_t fixed, std::int64_t whole, const std::string& where) {
   const double asked = config.params ? *config.params : *config.macs;
   const double budget = asked * static_cast<double>(whole);
@@ -145,7 +145,7 @@ void fit(Selection& selection, const RankConfig& config, std::int64_t fixed, std
   }
 }
 
-// The rank that a rule of spectra asks of rank k of a layer.
+// The rank that a spectral rule asks for, as rank k of a layer.
 std::int64_t spectral_rank(const RankConfig& config, const RankLayer& layer, std::size_t k) {
   const std::vector<double>& spectrum = layer.spectra.at(k);
   if (config.energy) return energy_rank(spectrum, *config.energy);
@@ -153,7 +153,7 @@ std::int64_t spectral_rank(const RankConfig& config, const RankLayer& layer, std
     const double share = *config.error * *config.error / static_cast<double>(layer.spectra.size());
     return energy_rank(spectrum, 1 - share);
   }
-  // Every spectrum is of a matrix of all the weights.
+  // Every spectrum belongs to a matrix with all the weights of the layer.
   const std::int64_t values = std::ssize(spectrum), others = std::max<std::int64_t>(1, layer.dense.weights() / values);
   const double full = static_cast<double>(std::min(values, others));
   const double found = static_cast<double>(evbmf_rank(spectrum, values, others));

@@ -18,20 +18,20 @@
 namespace tessera {
 namespace {
 
-// How long a thread may wait for a core in a reading that is quiet: a share of it, and so much always, since waking takes time.
+// In a quiet reading a thread may wait for a core for this share of it, or for this long, because waking a thread takes time.
 constexpr double kQuietShare = 0.05;
 constexpr double kQuietSeconds = 200e-6;
-constexpr int kMostAgain = 3;  // that one round is read again
+constexpr int kMostAgain = 3;  // times that one round is read again
 constexpr double kMuch = 0.25;  // of the rounds
 
 void prepare(const Contender& contender) {
   if (contender.prepare) contender.prepare();
 }
 
-// What one reading of the clock is of.
+// The work that one reading of the clock measures.
 struct Reading {
   Contender work;
-  std::int64_t runs = 1;  // of the contender, in the work
+  std::int64_t runs = 1;  // of the contender, in one call of `work`
 };
 
 void run_often(const Contender& contender, std::int64_t runs) {
@@ -41,11 +41,11 @@ void run_often(const Contender& contender, std::int64_t runs) {
 std::shared_ptr<DeviceGraph> record(const Contender& contender, Device device, std::int64_t runs) {
   prepare(contender);
   std::shared_ptr<DeviceGraph> graph = record_graph(device, [&] { run_often(contender, runs); });
-  graph->replay();  // the first launch brings it to the device
+  graph->replay();  // the first launch uploads it to the device
   return graph;
 }
 
-// Launches of one run apiece find out how many runs to record in a row, between which no launch stands.
+// Launches of a single run each tell how many runs to record in a row, so that no launches come between them.
 Reading replayed(const Contender& contender, Device device) {
   std::shared_ptr<DeviceGraph> graph = record(contender, device, 1);
   const std::int64_t runs = runs_per_reading([&](std::int64_t count) {
@@ -54,7 +54,7 @@ Reading replayed(const Contender& contender, Device device) {
     });
   });
   if (runs > 1) {
-    graph.reset();  // its memory serves the next one
+    graph.reset();  // so that the next graph can use its memory
     graph = record(contender, device, runs);
   }
   return {.work = {.run = [graph] { graph->replay(); }}, .runs = runs};
@@ -67,14 +67,14 @@ Reading queued(const Contender& contender, Device device) {
   return {.work = {.run = [contender, runs] { run_often(contender, runs); }, .prepare = contender.prepare}, .runs = runs};
 }
 
-// All in one way, so that they can be compared.
+// All contenders are read in the same way, so that they can be compared.
 std::vector<Reading> readings_on_gpu(std::span<const Contender> contenders, Device device, bool& all_replayed) {
   std::vector<Reading> readings;
   try {
     for (const Contender& contender : contenders) readings.push_back(replayed(contender, device));
     all_replayed = true;
     return readings;
-  } catch (const std::exception& error) {  // as in StepGraph: a read of the device while recording is no DeviceError
+  } catch (const std::exception& error) {  // as in StepGraph: reading the device while recording throws no DeviceError
     log_warning(
         str("timing on ", device, ": the work could not be recorded, and is timed as the host queues it: ", error.what()));
   }
@@ -83,14 +83,14 @@ std::vector<Reading> readings_on_gpu(std::span<const Contender> contenders, Devi
   return readings;
 }
 
-// What a round took.
+// The times of a round.
 struct Round {
-  std::vector<double> ms;  // of all runs of each side
-  double wait = 0;  // that of the side that threads waited for most, over what it may be in a quiet reading
+  std::vector<double> ms;  // per side, for all runs of its reading
+  double wait = 0;  // the longest wait of a side's threads, relative to the most in a quiet reading
   bool quiet() const { return wait <= 1; }
 };
 
-// Each side once, in the order of the round.
+// Reads each side once, in the order of the round.
 Round read_round(std::span<const Reading> readings, std::int64_t round, Device device, cpu::CoreWait* cores = nullptr) {
   Round taken{.ms = std::vector<double>(readings.size())};
   for (const std::int64_t side : turn_order(round, std::ssize(readings))) {
@@ -104,7 +104,7 @@ Round read_round(std::span<const Reading> readings, std::int64_t round, Device d
   return taken;
 }
 
-// Reads rounds that are kept, on the CPU those that are not quiet again, as often as `spare` in all.
+// Reads the rounds that are kept. On the CPU, rounds that are not quiet are read again, up to `spare` times in all.
 class KeptRounds {
  public:
   KeptRounds(std::span<const Reading> readings, Device device, std::int64_t spare)
@@ -130,7 +130,7 @@ class KeptRounds {
       Round other = read_once(round);
       ++again_;
       helped_ += other.quiet() ? 1 : 0;
-      if (again_ >= trial_ && helped_ == 0) spare_ = 0;  // it will not get quiet: fewer cores than threads, perhaps
+      if (again_ >= trial_ && helped_ == 0) spare_ = 0;  // it will not get quiet: perhaps there are fewer cores than threads
       if (other.wait < best.wait) best = std::move(other);
     }
     return best;
@@ -143,7 +143,7 @@ class KeptRounds {
   std::optional<cpu::CoreWait> cores_;
 };
 
-// By the host's time, preparations included. Rounds that take no time, as under a clock of tests, would never fill any.
+// Counts the host's time, with preparations. It stops at a round that takes no time, as with a test's clock.
 void run_for(double seconds, const std::function<void(std::int64_t round)>& round_of) {
   double spent = 0;
   for (std::int64_t round = 0; spent < seconds; ++round) {

@@ -11,13 +11,13 @@ namespace {
 
 constexpr int kWarmUp = 5;
 
-constexpr std::int64_t kLeastBatches = 6;  // of fewer no interval of 95 % is known
+constexpr std::int64_t kLeastBatches = 6;  // fewer batches give no 95 % interval
 
 Turns turns_of(const TimingOptions& options) {
   return {.device = options.device, .warm_up = kWarmUp, .rounds = options.sampling.rounds, .batches = options.sampling.batches};
 }
 
-// Of each round of one batch, or of each batch from `first` to before `last`.
+// The ratios of the batches first <= batch < last. If that is one batch, the ratios of its rounds.
 std::vector<double> ratios_of(const PairedTimes& times, std::int64_t first, std::int64_t last) {
   const auto ratio = [&](std::int64_t round) {
     return times.dense[static_cast<std::size_t>(round)] / times.compressed[static_cast<std::size_t>(round)];
@@ -43,13 +43,13 @@ PairedTimes in_turn(const Contender& dense, const Contender& compressed, const T
           .disturbance = timings.disturbance};
 }
 
-// What comes before each run of a layer: nothing, or a sweep of the caches.
+// What runs before each run of a layer: nothing, or a sweep of the caches.
 std::function<void()> preparation(const TimingOptions& options) {
   if (!options.from_memory) return {};
   return [sweep = std::make_shared<cpu::CacheSweep>(/*wanted=*/true)] { (*sweep)(); };
 }
 
-// Leaves them as they were. `prepare`: before each run.
+// Leaves the modules as they were. `prepare` runs before each run.
 PairedTimes time_modules(Module& dense, Module& compressed, const TimedWork& work, const TimingOptions& options,
                          const std::function<void()>& prepare) {
   const Untouched dense_state(dense);
@@ -65,7 +65,7 @@ DenseTimes time_module(Module& module, const TimedWork& work, const TimingOption
   return {.dense = std::move(timings.ms.front()), .replayed = timings.replayed, .disturbance = timings.disturbance};
 }
 
-// Exchanges the layers of a tree for those that it keeps, again and again. Leaves the tree as it was.
+// Swaps layers of a tree with the dense ones in `replaced`, back and forth. Leaves the tree as it was.
 class Exchange {
  public:
   Exchange(std::unique_ptr<Module>& root, std::span<Replaced> replaced) : root_(root), replaced_(replaced) {}
@@ -180,7 +180,7 @@ DenseTimes time_dense(Module& module, const Shape& input, bool input_gradient, c
   const TimedWork work(module, input, options.work(input_gradient));
   if (!options.on_folded_copies()) return time_module(module, work, options);
   const ConstantWeights constant;
-  // A tied layer has nothing to fold, and a copy of it alone would miss the table that it reads elsewhere in the network.
+  // A tied layer has nothing to fold, and a copy of it alone would lack the table that it reads from another module.
   if (!why_shared(module).empty()) return time_module(module, work, options);
   return time_module(*options.folded(module), work, options);
 }

@@ -17,7 +17,7 @@ namespace tessera {
 namespace {
 
 constexpr int kWarmUp = 10;
-constexpr int kWarmUpAgain = 2;  // of networks that ran before
+constexpr int kWarmUpAgain = 2;  // for networks that have run before
 
 Tensor random_batch(const Shape& shape, std::string_view purpose, const WorkOptions& options) {
   const Tensor batch = Tensor::empty(shape);
@@ -88,7 +88,7 @@ Untouched::Untouched(Module& module) : module_(module) {
   for (const NamedBuffer& buffer : named_buffers(module)) buffers_.push_back(buffer.buffer->value.clone());
 }
 
-// A device that has failed takes nothing back; what it failed at is already on its way.
+// A failed device cannot restore buffers. The exception of its failure is already being thrown.
 Untouched::~Untouched() {
   try {
     auto saved = buffers_.begin();

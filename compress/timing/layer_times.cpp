@@ -8,11 +8,11 @@
 namespace tessera {
 namespace {
 
-// Counted, not computed from shapes: frozen parameters and inputs need no gradient.
+// Operations are counted in a run, not computed from shapes, because frozen parameters and inputs need no gradient.
 std::int64_t flops_of(Module& module, const Shape& input, bool input_gradient, const TimingOptions& options) {
   const Untouched state(module);
   const TimedWork work(module, input, options.work(input_gradient));
-  work.run(module);  // choices by a clock run the layer several times
+  work.run(module);  // first, because choices by a clock run the layer several times
   Profile profile;
   {
     const ProfileScope scope(profile);
@@ -23,7 +23,7 @@ std::int64_t flops_of(Module& module, const Shape& input, bool input_gradient, c
   return flops;
 }
 
-// Of a sample's forward; in decode those of its last position.
+// The MACs of a sample's forward. In decode, those of its last position.
 std::int64_t macs_of(const Module& module, const Shape& input, Phase phase) {
   const std::int64_t all = total_cost(module, input).macs;
   if (phase != Phase::decode || input[1] == 1) return all;
@@ -64,7 +64,7 @@ LayerTiming time_one(Module& layer, Module* dense, const Shape& input, bool inpu
   return row;
 }
 
-// Its work is that of its layers.
+// The network's work is the sum of its layers' work.
 LayerTiming time_whole(std::unique_ptr<Module>& root, std::span<Replaced> replaced, std::span<const LayerTiming> layers,
                        const Shape& input, const TimingOptions& options, Disturbance& disturbance) {
   LayerTiming row{.path = {}, .dense = {.kind = "network", .ms = {}}, .compressed = {}, .speedup = {}};

@@ -9,7 +9,7 @@
 namespace tessera {
 namespace {
 
-// In the order of Phase.
+// Indexed by Phase.
 constexpr std::array<std::string_view, 3> kPhases{"inference", "training", "decode"};
 
 }  // namespace

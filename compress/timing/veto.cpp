@@ -17,17 +17,17 @@
 namespace tessera {
 namespace {
 
-constexpr const char* kNetwork = "the network";  // what before_timing() is told
+constexpr const char* kNetwork = "the network";  // the name that before_timing() gets
 
-// For ranks there are many timings to take, and no verdict hangs on one.
+// Ranks need many timings, and no verdict depends on a single one.
 constexpr std::int64_t kRankRounds = 7;
-constexpr std::int64_t kRoundsOfNetwork = 15;  // also where a phase's speed is only told
+constexpr std::int64_t kRoundsOfNetwork = 15;  // also for phases whose speed is only reported
 
-// Timings are repeated, and their batches put together, while they do not tell whether a ratio is above kFasterRatio. A ratio of
-// 1 lies so far below that more looks hardly ever take it for faster.
+// Timings are repeated, and their batches joined, while it is unclear whether a ratio is above kFasterRatio. A ratio of 1 is so
+// far below it that further looks hardly ever accept it as faster.
 constexpr int kMostLooks = 3;
 
-// An entry that cannot be read is as good as none.
+// An entry that cannot be read counts as missing.
 std::optional<Speed> kept_speed(const AnswerCache& cache) {
   try {
     const std::optional<Value> kept = cache.find();
@@ -37,7 +37,7 @@ std::optional<Speed> kept_speed(const AnswerCache& cache) {
   }
 }
 
-// The speed that the decision of this key holds, or that `measure` gives; empty where it is not known and may not be measured.
+// The speed in the decision of this key, or the one that `measure` gives. Empty if it is unknown and may not be measured.
 std::optional<Speed> recalled(const std::string& key, const std::function<Speed()>& measure) {
   const std::optional<std::string> text = recall_or_measure(key, [&] { return to_text(measure()); });
   try {
@@ -47,7 +47,7 @@ std::optional<Speed> recalled(const std::string& key, const std::function<Speed(
   }
 }
 
-// With its structure and what is trained of it: gradients of frozen weights cost no time.
+// Includes the layer's structure and its frozen parameters, because gradients of frozen weights cost no time.
 std::string layer_key(const Module& module) {
   const CompressedLayer* const compressed = as_compressed(module);
   const std::string structure = compressed != nullptr ? compressed->structure() : "";
@@ -60,7 +60,7 @@ std::string layer_key(const Module& module) {
   return str(module.kind(), to_json(config), structure.empty() ? "" : " of ", structure, frozen);
 }
 
-// The same of a layer that computes by its children.
+// The same for a layer that computes by its children.
 std::string chain_key(const Module& module) {
   std::string key = layer_key(module);
   if (!module.parameters().empty()) return key;
@@ -130,7 +130,7 @@ std::string Veto::where(const TimedBatch& at, const Shape& input) const {
                       .tf32 = tf32_products()});
 }
 
-// What is timed, and how the keys of its decisions end.
+// What is timed, and the end of its decisions' keys.
 struct Veto::Timing {
   std::string key;
   Phase phase;
@@ -184,7 +184,7 @@ std::optional<Speed> Veto::keep_speed(const Timing& timing, const std::string& w
   return speed;
 }
 
-// Kernels choose in a scope of their own, which keeps what it has chosen for the next timing.
+// Kernels are chosen in a separate scope, which keeps its choices for the next timing.
 Speed Veto::timed_aside(const Timing& timing, const std::string& what, std::int64_t rounds) const {
   TimingOptions options = timing_in(timing.phase);
   if (rounds < options.sampling.all_rounds()) options.sampling = Sampling::told_in(rounds);
@@ -204,14 +204,14 @@ Speed Veto::latency_speed(const Timing& timing, const std::function<Speed(const 
   return *speed;
 }
 
-// What is kept of it, or what `measure` gives, which is kept.
+// Returns the cached speed. If there is none, it calls `measure` and caches the result.
 Speed Veto::layer_speed(const std::string& key, const std::function<Speed()>& measure) const {
   if (options_.kept_for.empty()) return measure();
   const AnswerCache cache = cache_of(key);
   if (const std::optional<Speed> kept = kept_speed(cache)) return *kept;
   disturbed_ = false;
   const Speed speed = measure();
-  if (!disturbed_) cache.store(to_text(speed));  // another run asks again
+  if (!disturbed_) cache.store(to_text(speed));  // a disturbed timing is not cached, so another run measures again
   return speed;
 }
 

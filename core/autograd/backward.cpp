@@ -22,11 +22,11 @@ struct BySequence {
   bool operator()(const NodePtr& a, const NodePtr& b) const noexcept { return a->sequence < b->sequence; }
 };
 
-// Gradients under way and the order in which their nodes come up. Every consumer of a node has a higher creation number,
+// Gradients in progress and the order in which their nodes are visited. Every consumer of a node has a higher creation number,
 // so a node popped from the queue has received all of its gradient.
 class Sweep {
  public:
-  // holds_leaves: leaves do not come up, take() has them.
+  // holds_leaves: leaves are not queued; take() returns their gradients.
   explicit Sweep(bool holds_leaves) : holds_leaves_(holds_leaves) {}
 
   void add(const NodePtr& node, Tensor grad) {
@@ -42,7 +42,7 @@ class Sweep {
     if (Profile* const profile = Profile::active()) op_profile::sum(*profile, *node, slot->second);
   }
 
-  // What the node has received so far, where it may be written over; null where there is nothing, or somebody else holds it.
+  // The node's gradient so far, if it may be overwritten. Null if there is none, or if it is shared or not contiguous.
   Tensor* own_sum(const Node& node) {
     const auto found = pending_.find(&node);
     const bool own = found != pending_.end() && found->second.sole_owner() && found->second.is_contiguous();
@@ -58,7 +58,7 @@ class Sweep {
     return {std::move(node), std::move(entry.mapped())};
   }
 
-  // What a held leaf has received; undefined where it is nothing.
+  // Removes and returns the gradient of a held leaf; undefined if the leaf has received none.
   Tensor take(const Node& leaf) {
     auto entry = pending_.extract(&leaf);
     return entry.empty() ? Tensor() : std::move(entry.mapped());
@@ -101,7 +101,7 @@ void for_each_read(const Node& node, Visit&& visit) {
   if (node.op) std::ranges::for_each(node.op->leaves_inside(), visit_trained);
 }
 
-// How often leaves are still to be read by nodes that the sweep comes to.
+// Counts for each leaf the reads by nodes that the sweep has not visited yet.
 class Reads {
  public:
   explicit Reads(const NodePtr& root) {
@@ -120,7 +120,7 @@ class Reads {
     }
   }
 
-  // Leaves that no other node reads than this one, which was visited.
+  // Leaves that only this node still reads. The node was visited already.
   std::vector<NodePtr> ended_by(const Node& node) {
     std::vector<NodePtr> leaves;
     for_each_read(node, [&](const NodePtr& input) {
@@ -138,7 +138,7 @@ void check_gradient(const Node& node, const Node& input, const Tensor& grad) {
                 "backward: ", node.op->name(), " returned a gradient ", describe(grad), " for an input ", describe(input.value));
 }
 
-// A leaf owns its gradient alone: clipping and hooks edit it in place.
+// A leaf is the only owner of its gradient: clipping and hooks edit it in place.
 void store_leaf(Node& leaf, Tensor grad) {
   if (!leaf.grad.defined() && grad.sole_owner() && grad.is_contiguous()) {
     leaf.grad = std::move(grad);
@@ -148,8 +148,8 @@ void store_leaf(Node& leaf, Tensor grad) {
   if (Profile* const profile = Profile::active()) op_profile::sum(*profile, leaf, leaf.grad);
 }
 
-// Whether the op has added its input's gradient to that of other uses. A check sees the gradient by itself too; it changes no
-// byte.
+// Lets the op add its input's gradient to the sum of other uses; false if it did not. A numeric check also sees the gradient
+// alone, which changes no byte.
 bool adds_to_sum(Sweep& sweep, const Node& node, const Tensor& grad) {
   if (node.inputs.size() != 1 || !node.inputs[0]->requires_grad) return false;
   Tensor* const sum = sweep.own_sum(*node.inputs[0]);
@@ -220,7 +220,7 @@ void backward(const Var& y, const Tensor& grad_y, const LeafDone& done) {
     node->inputs.clear();
   }
   for (const NodePtr& leaf : sweep.left())
-    end_leaf(*leaf);  // some op gave no gradient, so that what is behind it was not visited
+    end_leaf(*leaf);  // some op returned no gradient, so the nodes below it were not visited
 }
 
 }  // namespace tessera

@@ -11,8 +11,8 @@ namespace {
 
 class RecomputeOp final : public Op {
  public:
-  // others: how many recorded inputs follow these; they are leaves that f reads itself, and the sweep inside stores their
-  // gradients, as it does those of all `inside`.
+  // others: number of recorded inputs after these. They are leaves that f reads itself; the inner sweep stores their gradients,
+  // as it does for all leaves in `inside`.
   RecomputeOp(std::vector<Tensor> inputs, std::function<Var(std::span<const Var>)> f, std::size_t others = 0,
               std::vector<std::shared_ptr<Node>> inside = {})
       : inputs_(std::move(inputs)),
@@ -66,7 +66,7 @@ Var recompute(const Var& x, std::span<const Var> parameters, std::function<Var(c
   if (!grad_enabled() || (!x.requires_grad() && trained == parameters.end())) return f(x);
   Tensor y = f(Var(x.value(), x.requires_grad())).value();
   std::vector<Var> inputs{x};
-  if (trained != parameters.end()) inputs.push_back(*trained);  // so that the op is recorded where x needs no gradient
+  if (trained != parameters.end()) inputs.push_back(*trained);  // so that the op is recorded even if x needs no gradient
   std::vector<std::shared_ptr<Node>> inside;
   for (const Var& parameter : parameters) inside.push_back(parameter.node());
   auto op = std::make_unique<RecomputeOp>(

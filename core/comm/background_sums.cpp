@@ -10,7 +10,7 @@
 
 namespace tessera {
 
-// Held by its own thread too, so that it outlives a BackgroundSums that could not finish.
+// Its thread holds it too, so it outlives a BackgroundSums that could not finish.
 class BackgroundSums::Thread {
  public:
   explicit Thread(Communicator& ranks) : ranks_(ranks) {}
@@ -49,13 +49,13 @@ class BackgroundSums::Thread {
   }
 
  private:
-  // A bucket leaves the queue when it is summed.
+  // A bucket leaves the queue after it is summed.
   void run() {
     std::unique_lock lock(mutex_);
     for (;;) {
       changed_.wait(lock, [this] { return ends_ || !buckets_.empty(); });
       if (buckets_.empty() || ends_) return;
-      const Bucket& bucket = buckets_.front();  // a deque's first stays where it is
+      const Bucket& bucket = buckets_.front();  // push_back() does not move the first element of a deque
       lock.unlock();
       std::exception_ptr failed;
       try {

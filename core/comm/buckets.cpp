@@ -7,7 +7,7 @@
 namespace tessera {
 namespace {
 
-// Of the same size, both contiguous. On the CPU by the thread that calls: another one computes with all processors meanwhile.
+// Both are contiguous and of one size. On the CPU the calling thread copies: another one computes on all cores meanwhile.
 void copy(const Tensor& from, const Tensor& to) {
   if (to.device().is_cpu()) {
     std::memcpy(to.raw(), from.raw(), from.bytes());

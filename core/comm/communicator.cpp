@@ -17,7 +17,7 @@ class OneProcess final : public Communicator {
   std::uint64_t any(std::uint64_t flags) override { return flags; }
   void barrier() override {}
   void watch(std::function<void(int rank)>) override {}
-  Communicator* beside() override { return nullptr; }  // sums take no time
+  Communicator* beside() override { return nullptr; }  // not needed: sums take no time
   [[noreturn]] void fail(int exit_code, std::string_view) override { std::_Exit(exit_code); }
   [[noreturn]] void end_all(int exit_code) override { std::_Exit(exit_code); }
 };

@@ -15,9 +15,9 @@ using Clock = std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kTurn{250};
 constexpr std::chrono::seconds kBeat{1};
-constexpr std::chrono::seconds kStopped{3};  // a turn that takes so long was none: the process did not run
+constexpr std::chrono::seconds kStopped{3};  // a longer turn means that this process itself was stopped
 
-// A rank that is listened to. MPI writes to `beat`, so that it stays where it is.
+// A rank that is listened to. MPI writes to `beat`, so a Partner must not move.
 struct Partner {
   int rank = 0;
   MPI_Request hears = MPI_REQUEST_NULL, tells = MPI_REQUEST_NULL;
@@ -34,7 +34,7 @@ class Heartbeat::Thread {
     int rank = 0, size = 1;
     MPI_Comm_rank(ranks_, &rank);
     MPI_Comm_size(ranks_, &size);
-    // Of several that miss rank 0, rank 1 is to say so.
+    // If several ranks miss rank 0, rank 1 reports it first.
     limit_ = kSilence + (rank > 1 ? kBeat : Clock::duration::zero());
     const Clock::time_point now = Clock::now();
     partners_.resize(rank == 0 ? static_cast<std::size_t>(size) - 1 : 1);
@@ -83,7 +83,7 @@ class Heartbeat::Thread {
   void listen(Partner& partner) { MPI_Irecv(&partner.beat, 1, MPI_BYTE, partner.rank, 0, ranks_, &partner.hears); }
 
   void hear(Partner& partner, Clock::time_point now) {
-    while (partner.hears != MPI_REQUEST_NULL) {  // as it is where MPI does not listen any more
+    while (partner.hears != MPI_REQUEST_NULL) {  // null once MPI does not listen any more
       int heard = 0;
       if (MPI_Test(&partner.hears, &heard, MPI_STATUS_IGNORE) != MPI_SUCCESS || heard == 0) return;
       partner.heard = now;
@@ -93,7 +93,7 @@ class Heartbeat::Thread {
 
   void tell(Partner& partner, Clock::time_point now) {
     if (now - partner.told < kBeat) return;
-    int sent = 1;  // the beat before
+    int sent = 1;  // whether the previous beat was sent
     if (partner.tells != MPI_REQUEST_NULL) MPI_Test(&partner.tells, &sent, MPI_STATUS_IGNORE);
     if (sent == 0) return;
     MPI_Isend(&partner.own_beat, 1, MPI_BYTE, partner.rank, 0, ranks_, &partner.tells);
@@ -101,7 +101,7 @@ class Heartbeat::Thread {
   }
 
   std::function<void(int rank)> silent_;
-  MPI_Comm ranks_ = MPI_COMM_NULL;  // its own: no message of others is mistaken for a beat
+  MPI_Comm ranks_ = MPI_COMM_NULL;  // separate, so that no other message is mistaken for a beat
   Clock::duration limit_{};
   std::vector<Partner> partners_;
   std::mutex mutex_;

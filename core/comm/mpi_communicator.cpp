@@ -23,7 +23,7 @@
 namespace tessera {
 namespace {
 
-constexpr std::size_t kPiece = std::size_t{1} << 30;  // MPI counts in int
+constexpr std::size_t kPiece = std::size_t{1} << 30;  // bytes; MPI counts in int
 constexpr std::size_t kCallText = 96;
 constexpr int kFailureTag = 1;
 
@@ -35,14 +35,14 @@ void check_mpi(int code, const char* call) {
   throw Error(str(call, " failed: ", std::string_view(text.data(), static_cast<std::size_t>(length))));
 }
 
-// FNV-1a, of a text of a few words.
+// FNV-1a hash of a short text.
 std::uint64_t hash_of(std::string_view text) {
   std::uint64_t hash = 0xcbf29ce484222325U;
   for (const char c : text) hash = (hash ^ static_cast<unsigned char>(c)) * 0x100000001b3U;
   return hash;
 }
 
-// What ranks have told rank 0 that they failed of. Whichever thread waits hears of it, and all that wait throw it.
+// Failures that ranks report to rank 0. Any waiting thread of rank 0 may receive the report; every waiting thread throws it.
 class Failures {
  public:
   Failures() {
@@ -83,18 +83,18 @@ class Failures {
   std::optional<RankFailed> heard_;
 };
 
-// How long a wait keeps the processor busy before it sleeps, and how long it sleeps at most. Each sleep is a tenth of what has
-// been waited until then. One that hears of failures may end before MPI is done with its memory.
+// How long a wait polls before it sleeps, and its longest sleep. Each sleep is a tenth of the time waited so far. A wait that
+// hears of failures throws them, so it may end while MPI still uses the memory of the call.
 struct Patience {
   std::chrono::nanoseconds busy, longest_sleep;
   bool hears = true;
 };
 
-// A wait of MPI's own keeps a processor busy, and other ranks may have minutes of work that needs it or that a clock judges.
+// MPI's own wait keeps a core busy. Other ranks may have minutes of work that needs the core or that is being timed.
 constexpr Patience kOfTheStep{std::chrono::microseconds(200), std::chrono::milliseconds(1)};
-// Of a thread beside one that computes with the same processors.
+// For a communication thread that runs next to a thread computing on the same cores.
 constexpr Patience kBeside{std::chrono::nanoseconds(0), std::chrono::microseconds(500)};
-// Where bytes are under way: MPI sends on in its calls alone. All ranks are there, also those that have failed since.
+// During a transfer: MPI makes progress only inside its calls. Every rank has entered, even one that has failed since.
 constexpr Patience kSendingBeside{std::chrono::nanoseconds(0), std::chrono::microseconds(20), false};
 
 class MpiCommunicator : public Communicator {
@@ -117,7 +117,7 @@ class MpiCommunicator : public Communicator {
   void all_reduce(const Tensor& values, std::string_view name) override {
     check_reducible(values);
     GpuSums* const sums = values.device().is_cuda() ? sums_on(values.device()) : nullptr;
-    // A rank for which memory is short fails before the others wait for its bytes; a GPU's is taken behind the sum.
+    // Memory is taken first: a rank that runs out fails before others wait for it. The copy back to a GPU allocates later.
     const Tensor scratch = sums == nullptr ? Tensor() : sums->scratch_for(values);
     const Tensor host = sums == nullptr && !values.device().is_cpu() ? values.to(Device::cpu()) : values;
     std::vector<std::byte> pieces(sums == nullptr ? bytes_of_pieces(values) : 0);
@@ -134,7 +134,7 @@ class MpiCommunicator : public Communicator {
     std::uint64_t length = bytes.size();
     check_mpi(MPI_Bcast(&length, 1, MPI_UINT64_T, 0, ranks_), "MPI_Bcast");
     bytes.resize(length);
-    agree("the bytes of a broadcast");  // for which every rank has the memory
+    agree("the bytes of a broadcast");  // every rank has the memory now
     for (std::size_t done = 0; done < length; done += kPiece) {
       const std::size_t count = std::min(kPiece, length - done);
       check_mpi(MPI_Bcast(bytes.data() + done, static_cast<int>(count), MPI_BYTE, 0, ranks_), "MPI_Bcast");
@@ -155,7 +155,7 @@ class MpiCommunicator : public Communicator {
       TESSERA_CHECK(total <= kPiece, InternalError, "all_gather: ", total, " bytes or more; at most ", kPiece);
     }
     std::string all(total, '\0');
-    agree("the bytes of an all_gather");  // for which every rank has the memory
+    agree("the bytes of an all_gather");  // every rank has the memory now
     check_mpi(MPI_Allgatherv(bytes.data(), static_cast<int>(mine), MPI_BYTE, all.data(), counts.data(), begins.data(), MPI_BYTE,
                              ranks_),
               "MPI_Allgatherv");
@@ -172,7 +172,7 @@ class MpiCommunicator : public Communicator {
   }
 
   void barrier() override {
-    agree("barrier");  // after it every rank has heard of all others
+    agree("barrier");  // returns after every rank has entered
   }
 
   void watch(std::function<void(int rank)> silent) override {
@@ -206,7 +206,7 @@ class MpiCommunicator : public Communicator {
   }
 
  protected:
-  // Null where values go through the hosts.
+  // Null if values are summed on the hosts.
   virtual GpuSums* sums_on(Device) { return nullptr; }
 
   void wait(MPI_Request& request, const char* call, const Patience& patience) const {
@@ -223,7 +223,7 @@ class MpiCommunicator : public Communicator {
     }
   }
 
-  // Nobody listens for silence, and nobody computes beside, any more: before MPI is finalised.
+  // Ends the heartbeat and the second communicator. Must run before MPI is finalised.
   void end_threads() {
     heartbeat_.reset();
     beside_.reset();
@@ -231,8 +231,8 @@ class MpiCommunicator : public Communicator {
   }
 
  private:
-  // Every collective function begins with this one call of MPI, of one size, so that ranks that do not call the same thing find
-  // out. Here a rank waits for the others; behind it all are there.
+  // Every collective function first makes this one MPI call of fixed size, so that ranks that call different functions find out.
+  // A rank waits for the others here. When it returns, all of them have entered.
   void agree(const std::string& call) {
     const std::uint64_t hash = hash_of(call);
     mine_ = {hash, ~hash};
@@ -250,7 +250,7 @@ class MpiCommunicator : public Communicator {
     throw InternalError(message);
   }
 
-  // Of every rank, for the elements that this one sums.
+  // Bytes of the pieces from all ranks for the elements that this rank sums.
   std::size_t bytes_of_pieces(const Tensor& values) const {
     const std::int64_t mine = begin_of_piece(values.numel(), rank_ + 1, size_) - begin_of_piece(values.numel(), rank_, size_);
     return static_cast<std::size_t>(mine * size_) * size_of(values.dtype());
@@ -292,7 +292,7 @@ class MpiCommunicator : public Communicator {
     finish(request, "MPI_Iallgatherv");
   }
 
-  // All ranks are there, so that it takes no longer than its bytes do.
+  // All ranks have entered, so the wait lasts no longer than the transfer.
   void finish(MPI_Request& request, const char* call) const {
     if (is_beside_) return wait(request, call, kSendingBeside);
     check_mpi(MPI_Wait(&request, MPI_STATUS_IGNORE), call);
@@ -304,12 +304,12 @@ class MpiCommunicator : public Communicator {
   std::shared_ptr<Failures> failures_;
   bool for_threads_;
   bool is_beside_;
-  std::array<std::uint64_t, 2> mine_{}, most_{};  // of agree(): where a wait is given up, MPI may still write to them
+  std::array<std::uint64_t, 2> mine_{}, most_{};  // not locals of agree(): MPI may still write to them after a wait that throws
   std::unique_ptr<Heartbeat> heartbeat_;
   std::unique_ptr<MpiCommunicator> beside_;
 };
 
-// All processes, and MPI itself.
+// The communicator of all processes. Its destructor finalises MPI.
 class MpiProcesses final : public MpiCommunicator {
  public:
   MpiProcesses(bool for_threads, MakeGpuSums make)
@@ -322,7 +322,7 @@ class MpiProcesses final : public MpiCommunicator {
       wait(all_here, "MPI_Ibarrier", kOfTheStep);
     } catch (const RankFailed& failed) {
       MPI_Abort(MPI_COMM_WORLD, failed.exit_code());
-    } catch (const Error&) {  // MPI_Finalize waits in its own way
+    } catch (const Error&) {  // MPI_Finalize waits for the others by itself
     }
     end_threads();
     MPI_Finalize();
@@ -334,7 +334,7 @@ class MpiProcesses final : public MpiCommunicator {
     return gpu_sums_.get();
   }
 
-  MakeGpuSums make_;  // none any more once it was asked
+  MakeGpuSums make_;  // empty after the first call
   std::unique_ptr<GpuSums> gpu_sums_;
 };
 

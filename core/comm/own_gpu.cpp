@@ -12,7 +12,7 @@ namespace {
 
 constexpr const char* kVisible = "CUDA_VISIBLE_DEVICES";
 
-// By the driver's folder: to ask CUDA would settle which ones this process sees.
+// Counts the driver's folder: asking CUDA would fix which GPUs this process sees.
 std::size_t gpus_of_machine() {
   std::error_code none;
   const std::filesystem::directory_iterator gpus("/proc/driver/nvidia/gpus", none);

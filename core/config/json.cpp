@@ -21,7 +21,7 @@ std::string quote(const std::string& text) {
   }
 }
 
-// std::to_chars gives the shortest text that reads back to the same bits; a whole number keeps ".0" to stay a real.
+// std::to_chars gives the shortest text that reads back to the same bits. A whole number keeps ".0", so that it stays a real.
 std::string real_text(double value) {
   if (std::isnan(value)) return "\"nan\"";
   if (std::isinf(value)) return value > 0 ? "\"inf\"" : "\"-inf\"";
@@ -75,7 +75,7 @@ class Writer {
   std::string text_;
 };
 
-// Builds Values from the parser's events: the tree type of the library drops repeated keys silently.
+// Builds Values from the parser's events, because the library's tree type silently drops repeated keys.
 class Builder final : public nlohmann::json_sax<Json> {
  public:
   explicit Builder(std::string_view origin) : origin_(origin) {}
@@ -112,7 +112,7 @@ class Builder final : public nlohmann::json_sax<Json> {
  private:
   struct Open {
     Value value;
-    std::string key;  // the one whose value comes next
+    std::string key;  // key of the value that comes next
     std::unordered_set<std::string> keys = {};
   };
 

@@ -8,9 +8,9 @@
 namespace tessera {
 namespace {
 
-// Whole numbers with all their digits, 1048576 rather than 1.04858e+06.
+// Writes whole numbers with all their digits: 1048576 rather than 1.04858e+06.
 std::string number(double value) {
-  constexpr double kWhole = 9007199254740992;  // 2^53: up to there each is a double
+  constexpr double kWhole = 9007199254740992;  // 2^53: every whole number up to it is a double
   const bool whole = value == std::floor(value) && std::abs(value) <= kWhole;
   return whole ? str(static_cast<std::int64_t>(value)) : str(value);
 }

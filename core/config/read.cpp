@@ -10,7 +10,7 @@
 namespace tessera {
 namespace {
 
-// The value at "key" or "stages[1].factorise.from"; null where there is none.
+// The value at "key" or "stages[1].factorise.from"; null if there is none.
 const Value* value_at(const Value& map, std::string_view path) {
   const Value* at = &map;
   while (at != nullptr && !path.empty()) {
@@ -89,7 +89,7 @@ class ReadFields final : public Fields {
     const std::string path = join(top().path, key);
     if (!given && spec.required) return false;
     if (given && !given->is_map()) return scalars_.mismatch(*given, path, "a block");
-    // An absent block is visited empty, so that required keys inside it are missed.
+    // An absent block is visited as an empty one, so that its required keys are reported as missing.
     open(given ? *given : empty_, given ? given->mark() : top().mark, path);
     return true;
   }
@@ -124,7 +124,7 @@ class ReadFields final : public Fields {
     const std::size_t unknown_before = unknown_.size();
     find_faulty_keys(frame);
     report_missing(frame, unknown_before);
-    // After another finding the block holds defaults in place of what was written; judging those would mislead.
+    // After another problem the block holds defaults instead of the written values. Checking its rules would mislead.
     const bool sound = problems_.size() == frame.problems_before && unknown_.size() == frame.unknown_before;
     if (sound) problems_.insert(problems_.end(), frame.broken.begin(), frame.broken.end());
   }
@@ -161,9 +161,9 @@ class ReadFields final : public Fields {
     std::vector<std::string> known = {};
     std::vector<std::string> missing = {};  // required keys
     std::vector<ConfigProblem> broken = {};  // rules that span keys
-    std::vector<Form> forms = {};  // that the block may have
-    std::string chosen_by = {};  // key of the form's name
-    bool unjudged = false;  // keys of an alternative nobody knows
+    std::vector<Form> forms = {};  // the forms that the block may take
+    std::string chosen_by = {};  // the key that names the form
+    bool unjudged = false;  // the named form is unknown, so the keys are not checked
   };
   // A block that was visited.
   struct Known {
@@ -184,7 +184,7 @@ class ReadFields final : public Fields {
     frames_.push_back({&map, mark, std::move(path), problems_.size(), unknown_.size()});
   }
 
-  // A present optional is announced twice: by present, then as its value.
+  // A present optional is announced twice: by present(), then with its value.
   void know(std::string_view key) {
     std::vector<std::string>& known = top().known;
     if (known.empty() || known.back() != key) known.emplace_back(key);
@@ -197,7 +197,7 @@ class ReadFields final : public Fields {
     return given;
   }
 
-  // Repeated and unknown keys of a block that was read.
+  // Reports the repeated keys of a block that was read and notes the unknown ones.
   void find_faulty_keys(const Frame& frame) {
     std::unordered_map<std::string_view, const Mark*> seen;
     for (const Value::Entry& entry : frame.map->as_map()) {
@@ -212,7 +212,7 @@ class ReadFields final : public Fields {
     }
   }
 
-  // Required keys that are absent, but for those that a misspelled one stands for.
+  // Reports required keys that are absent, except those that a misspelled key stands for.
   void report_missing(const Frame& frame, std::size_t first_unknown) {
     for (const std::string& key : frame.missing) {
       const bool misspelled = std::any_of(unknown_.begin() + static_cast<std::ptrdiff_t>(first_unknown), unknown_.end(),
@@ -239,7 +239,7 @@ class ReadFields final : public Fields {
     for (std::size_t i = 0; i < value.size(); ++i) scalars_.read(given->as_list()[i], item_path(path, i), value[i], spec);
   }
 
-  // The known key that is meant; "" when none is near.
+  // The known key that was probably meant; "" if none is close.
   std::string suggestion(const Unknown& unknown) const {
     const std::vector<std::string>& here = known_[unknown.block].keys;
     const std::vector<std::string> near = nearest_names(unknown.key, std::vector<std::string_view>(here.begin(), here.end()), 1);
@@ -271,13 +271,13 @@ class ReadFields final : public Fields {
     }
     return nullptr;
   }
-  // Whether an unknown key of the block seems to be a misspelling of the key that chooses its form. The form that is meant is not
-  // known then, so no key can be said to belong to another one.
+  // Whether an unknown key of the block looks like a misspelling of the key that chooses the form. The intended form is then
+  // unknown, so no key can be said to belong to another form.
   bool misspells_choice(std::size_t block) const {
     return std::ranges::any_of(
         unknown_, [&](const Unknown& other) { return other.block == block && suggestion(other) == known_[block].chosen_by; });
   }
-  // "glyphs", "resnet8, resnet20": the names of the forms of a block that have a key; "" when none has.
+  // The names of the forms of a block that have a key, such as "glyphs" or "resnet8, resnet20"; "" if none has it.
   static std::string forms_with(const Known& block, const std::string& key) {
     std::string owners;
     for (const Form& form : block.forms) {

@@ -10,7 +10,7 @@
 namespace tessera::detail {
 namespace {
 
-// What the user wrote, for "expected ..., found ...".
+// The text of what the user wrote, for "expected ..., found ...".
 std::string shown(const Value& value) {
   switch (value.kind()) {
     case Value::Kind::boolean: return value.as_bool() ? "true" : "false";

@@ -6,7 +6,7 @@
 namespace tessera::detail {
 namespace {
 
-// A legal value that is not the default, where the type or the choices give one; otherwise the declaration has to.
+// A legal value that is not the default, if the type or the choices give one. Otherwise the declaration has to give it.
 std::string_view other_value(const SchemaEntry& entry) {
   if (entry.type == "true or false") return entry.default_value == "true" ? "false" : "true";
   const std::vector<std::string_view>& choices = entry.spec.choices;
@@ -77,7 +77,7 @@ class DescribeFields final : public Fields {
     return found == entries_.end() ? nullptr : &*found;
   }
 
-  // A key that is recorded again takes several forms: one entry with all their types.
+  // A key that is recorded again takes several forms: they share one entry, which lists all their types.
   void record(std::string_view key, std::string_view type, const Value& value, const FieldSpec& spec) {
     std::string shown = value.is_string() ? value.as_string() : to_json(value);
     if (shown.empty()) shown = "''";

@@ -16,7 +16,7 @@ namespace {
 
 std::string to_string(const Mark& mark) { return mark.line > 0 ? str(mark.file, ':', mark.line, ':', mark.column) : mark.file; }
 
-// Neither these nor a default for list()'s items in the class: both need the destructor of Map, and Entry is incomplete there.
+// Defined here, and list() has no default argument: in the class both need the destructor of Map, where Entry is incomplete.
 Value::Value(bool value) : data_(value) {}
 Value::Value(int value) : data_(std::int64_t{value}) {}
 Value::Value(std::int64_t value) : data_(value) {}

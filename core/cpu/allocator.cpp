@@ -15,7 +15,7 @@ namespace {
 
 bool in_arena(std::size_t size) { return size >= Allocator::kLeastInArena; }
 
-// Under AddressSanitizer (elsewhere the macros do nothing): only the bytes asked for may be touched, and none once released.
+// Under AddressSanitizer (elsewhere the macros do nothing): only the requested bytes may be touched, and none after release.
 void hand_out(void* block, std::size_t bytes, [[maybe_unused]] std::size_t size) {
   ASAN_UNPOISON_MEMORY_REGION(block, bytes);
   ASAN_POISON_MEMORY_REGION(static_cast<char*>(block) + bytes, size - bytes);
@@ -26,7 +26,7 @@ void give_back(void* block, [[maybe_unused]] std::size_t size) {
   std::free(block);
 }
 
-// Blocks of the arena touch: one that the sanitizer guards needs bytes behind it that nobody asked for.
+// Blocks of the arena touch each other. A block that the sanitizer guards needs unrequested bytes after it.
 #ifdef __SANITIZE_ADDRESS__
 constexpr std::size_t kGuard = Allocator::kAlignment;
 #else
@@ -83,7 +83,7 @@ void Allocator::keep(void* block, std::size_t size) {
   in_lists_ += size;
 }
 
-// A block for whoever asked, or null. What is cached goes back to the system where it stands in the way.
+// Returns a block, or null. Cached blocks go back to the system if they are in the way.
 void* Allocator::obtain(std::size_t size) {
   if (beyond_limit(stats_.in_use + size)) return nullptr;
   if (void* const block = take_cached(size)) return block;
@@ -102,7 +102,7 @@ void* Allocator::allocate(std::size_t bytes) {
   try {
     if (record_ != nullptr) record_->push_back(stats_.in_use + size);
     block = obtain(size);
-  } catch (const std::bad_alloc&) {  // no room for the books: no block was taken
+  } catch (const std::bad_alloc&) {  // no memory for the bookkeeping: no block was taken
   }
   if (block == nullptr) {
     if (record_ != nullptr) record_->resize(recorded);
@@ -110,7 +110,7 @@ void* Allocator::allocate(std::size_t bytes) {
   }
   stats_.in_use += size;
   stats_.peak = std::max(stats_.peak, stats_.in_use);
-  // A block whose pages went back to the system gets them again.
+  // Pages that went back to the system count again once their block is reused.
   if (beyond_limit(stats_.in_use + cached())) free_cached();
   hand_out(block, bytes, with_guard(size));
   return block;
@@ -124,7 +124,7 @@ void Allocator::release(void* block, std::size_t bytes) noexcept {
     keep(block, size);
     ASAN_POISON_MEMORY_REGION(block, with_guard(size));
   } catch (...) {
-    if (!in_arena(size)) give_back(block, size);  // no room to remember it
+    if (!in_arena(size)) give_back(block, size);  // no memory to keep track of it
   }
 }
 

@@ -13,10 +13,10 @@ namespace tessera::cpu {
 namespace {
 
 constexpr std::size_t kHugePage = std::size_t{2} << 20;
-constexpr std::size_t kSegment = std::size_t{256} << 20;  // of addresses: bytes count from their first use
+constexpr std::size_t kSegment = std::size_t{256} << 20;  // address space; its bytes use memory only from their first use
 
-// Address space that begins on a huge page, or null. Its pages are asked to be huge: activations are walked end to end, and a
-// virtual machine pays twice for every address that is not in the translation buffer.
+// Maps address space that begins on a huge page; null on failure. Requests huge pages: activations are read from end to end, and
+// in a virtual machine every address that misses the TLB costs twice.
 char* map_pages(std::size_t size) {
   void* const mapped = ::mmap(nullptr, size + kHugePage, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
   if (mapped == MAP_FAILED) return nullptr;
@@ -24,11 +24,11 @@ char* map_pages(std::size_t size) {
   const std::size_t skipped = (kHugePage - reinterpret_cast<std::uintptr_t>(begin) % kHugePage) % kHugePage;
   if (skipped != 0) ::munmap(begin, skipped);
   ::munmap(begin + skipped + size, kHugePage - skipped);
-  ::madvise(begin + skipped, size, MADV_HUGEPAGE);  // a wish: a kernel without huge pages refuses it
+  ::madvise(begin + skipped, size, MADV_HUGEPAGE);  // only a request: a kernel without huge pages refuses it
   return begin + skipped;
 }
 
-// The pages that lie in [begin, end) with all their bytes.
+// Returns the pages that lie entirely in [begin, end) to the system.
 void drop_pages(char* begin, char* end) noexcept {
   constexpr std::uintptr_t kPage = 4096;
   const auto first = round_up(reinterpret_cast<std::uintptr_t>(begin), kPage);
@@ -36,7 +36,7 @@ void drop_pages(char* begin, char* end) noexcept {
   if (first < last) ::madvise(reinterpret_cast<void*>(first), last - first, MADV_DONTNEED);
 }
 
-// Whoever gets the addresses next knows nothing of what AddressSanitizer was told about them.
+// Unpoisons first: the next user of the addresses does not know what AddressSanitizer was told about them.
 void unmap(char* begin, std::size_t size) noexcept {
   ASAN_UNPOISON_MEMORY_REGION(begin, size);
   ::munmap(begin, size);
@@ -73,7 +73,7 @@ void* Arena::take(std::size_t size) {
   const auto place = free_.find(found->second);
   const auto& [at, block] = *place;
   const std::size_t rest = block.size - size;
-  // The rest first: where its entry finds no memory, nothing has changed.
+  // The rest is entered first: if that runs out of memory, nothing has changed yet.
   if (rest != 0) insert(at + size, {rest, std::min(block.resident, rest)});
   char* const taken = at;
   erase(place);
@@ -84,7 +84,7 @@ Arena::Segments::iterator Arena::segment_of(char* block) { return std::prev(segm
 
 Arena::Segments::iterator Arena::add_segment(std::size_t size) {
   for (const std::size_t wanted : {std::max(kSegment, round_up(size, kHugePage)), round_up(size, kHugePage)}) {
-    if (wanted < size) return segments_.end();  // more than addresses can count
+    if (wanted < size) return segments_.end();  // more bytes than there are addresses
     char* const begin = map_pages(wanted);
     if (begin == nullptr) continue;
     try {
@@ -97,7 +97,7 @@ Arena::Segments::iterator Arena::add_segment(std::size_t size) {
   return segments_.end();
 }
 
-// `size` bytes that end behind all that the segment has handed out so far, the free block at its end included; or null.
+// Takes `size` bytes at the end of the used part of the segment, including a free block there. Null if they do not fit.
 char* Arena::cut_behind(Segments::iterator segment, std::size_t size) {
   auto& [begin, extent] = *segment;
   char* const end = begin + extent.used;
@@ -126,7 +126,7 @@ void Arena::give(void* block, std::size_t size) {
   const auto absorb_next = [&](Blocks::iterator at) {
     const auto next = std::next(at);
     if (next == free_.end() || at->first + at->second.size != next->first || segments_.contains(next->first)) return;
-    auto place = by_size_.extract({at->second.size, at->first});  // its memory serves the joined block: nothing here can fail
+    auto place = by_size_.extract({at->second.size, at->first});  // the joined block reuses this node: nothing here can fail
     const Block absorbed = next->second;
     erase(next);
     at->second.size += absorbed.size;

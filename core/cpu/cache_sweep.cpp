@@ -11,7 +11,7 @@
 namespace tessera::cpu {
 namespace {
 
-constexpr std::size_t kLeastBytes = std::size_t{16} << 20;  // the system may not know its caches
+constexpr std::size_t kLeastBytes = std::size_t{16} << 20;  // in case the system does not report its caches
 constexpr std::size_t kMostBytes = std::size_t{256} << 20;
 constexpr std::size_t kLineBytes = 64;
 
@@ -28,13 +28,13 @@ void CacheSweep::operator()() {
       wanted_ = false;
       return;
     }
-    std::fill_n(other_.get(), count_, 1.0F);  // pages that nobody wrote may all be the same one
+    std::fill_n(other_.get(), count_, 1.0F);  // pages that were never written may all be one physical page
   }
 #pragma omp parallel
   {
     float sum = 0;
     for (std::size_t i = 0; i < count_; i += kLineBytes / sizeof(float)) sum += other_[i];
-    asm volatile("" : : "x"(sum));  // the sum is used, as far as the compiler knows
+    asm volatile("" : : "x"(sum));  // makes the compiler treat the sum as used
   }
 }
 

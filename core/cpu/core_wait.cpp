@@ -15,7 +15,7 @@
 namespace tessera::cpu {
 namespace {
 
-// The file has nanoseconds on a core, nanoseconds of waiting for one, and time slices. It ends with its thread.
+// The file has nanoseconds on a core, nanoseconds of waiting for a core, and time slices. The kernel removes it with its thread.
 double waited(int file) {
   std::array<char, 96> text{};
   if (::pread(file, text.data(), text.size() - 1, 0) <= 0) return 0;

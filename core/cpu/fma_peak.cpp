@@ -9,10 +9,10 @@
 namespace tessera::cpu {
 namespace {
 
-// Latency 4 at two per cycle needs 8 chains; 12 leave slack and fit the 16 registers of AVX2.
+// A latency of 4 cycles at two FMAs per cycle needs 8 chains; 12 leave slack and fit the 16 registers of AVX2.
 constexpr int kChains = 12;
 constexpr std::int64_t kIterations = 2'000'000;
-constexpr int kRepeats = 25;  // half a second: threads may begin on one processor
+constexpr int kRepeats = 25;  // half a second: threads may all begin on one processor
 
 // The first barrier hides that all chains start alike: the compiler would otherwise compute one and count it twelve times. The
 // second keeps them alive without storing them.

@@ -12,7 +12,7 @@ std::size_t machine_memory() {
   const long pages = ::sysconf(_SC_PHYS_PAGES);
   const long page = ::sysconf(_SC_PAGESIZE);
   std::size_t bytes = pages > 0 && page > 0 ? static_cast<std::size_t>(pages) * static_cast<std::size_t>(page) : 0;
-  // Inside a container the group's files are at the root of its own mount.
+  // Inside a container, the files of the container's cgroup are at the root of its own mount.
   for (const char* path : {"/sys/fs/cgroup/memory.max", "/sys/fs/cgroup/memory/memory.limit_in_bytes"}) {
     std::size_t limit = 0;
     if (std::ifstream(path) >> limit && limit > 0) bytes = bytes == 0 ? limit : std::min(bytes, limit);  // "max": no number

@@ -16,7 +16,7 @@ namespace tessera::cpu {
 namespace {
 
 constexpr int kRepeats = 5;
-constexpr std::size_t kLeastBytes = std::size_t{64} << 20;  // of one array; the system may not know its caches
+constexpr std::size_t kLeastBytes = std::size_t{64} << 20;  // of one array, in case the system does not report its caches
 constexpr std::size_t kMostBytes = std::size_t{1} << 30;
 constexpr std::size_t kAlignment = 64;
 constexpr std::int64_t kLanes = 8;
@@ -41,7 +41,7 @@ void scale(const float* x, float* y, std::int64_t count, int threads, const Stor
     const __m256 factor = _mm256_set1_ps(kFactor);
     for (std::int64_t i = begin * kLanes; i < end * kLanes; i += kLanes)
       store(y + i, _mm256_mul_ps(factor, _mm256_load_ps(x + i)));
-    asm volatile("" : : "r"(y) : "memory");  // nobody may read y: without this the passes might be left out
+    asm volatile("" : : "r"(y) : "memory");  // y may never be read: without this the compiler might drop the passes
   });
 }
 
@@ -72,7 +72,7 @@ double stream_peak_gbytes(int threads) {
   const Array y = make_array(bytes);
 #pragma omp parallel for schedule(static) num_threads(threads)
   for (std::int64_t i = 0; i < count; ++i) x[static_cast<std::size_t>(i)] = 1.0f;
-  kPasses[0].run(x.get(), y.get(), count, threads);  // the first pass meets pages that are not there yet
+  kPasses[0].run(x.get(), y.get(), count, threads);  // the first pass, untimed, touches pages that are not mapped yet
   double best = 0;
   for (int repeat = 0; repeat < kRepeats; ++repeat) {
     for (const StreamPass& pass : kPasses) {

@@ -11,10 +11,10 @@ namespace tessera::cpu {
 namespace {
 
 constexpr std::int64_t kLanes = 8;
-constexpr std::int64_t kTile = 32;  // of both dimensions: two cache lines
+constexpr std::int64_t kTile = 32;  // elements of a tile in either dimension: two cache lines
 constexpr std::int64_t kLine = 16;
-constexpr std::int64_t kAhead = 8;  // tiles from the one in work to the one that is fetched
-constexpr std::int64_t kLarge = 4 << 20;  // elements; a target of more is written past the caches
+constexpr std::int64_t kAhead = 8;  // tiles between the current one and the one that is prefetched
+constexpr std::int64_t kLarge = 4 << 20;  // elements; a larger target is written past the caches
 
 // The blocks of a copy. A dimension that is contiguous in the source or in the target is cut into pieces of kTile elements; one
 // that is contiguous in both is one piece.
@@ -39,14 +39,14 @@ class Blocks {
   std::int64_t from_pitch() const { return stride(0, row_); }
   std::int64_t to_pitch() const { return stride(1, line_); }
 
-  // One block after the other, from this one on.
+  // Visits the blocks one after the other, starting with this one.
   StridedWalk<2> walk(std::int64_t block) const { return {cut_, cut_.rank, block}; }
-  // A tile's elements along the dimension that is contiguous in the source, and along the one that is in the target.
+  // Elements of a tile along the dimension that is contiguous in the source (lines) and in the target (rows).
   std::int64_t lines(const StridedWalk<2>& at) const { return left(at, line_); }
   std::int64_t rows(const StridedWalk<2>& at) const { return left(at, row_); }
 
  private:
-  // In the order in which memory has the source, so that a block lies near the one before it.
+  // Sorts the dimensions by the memory order of the source, so that each block is near the one before it.
   static StridedLoop<2> by_source(const StridedLoop<2>& loop) {
     StridedLoop<2> sorted = loop;
     for (int i = 0; i < loop.rank; ++i) {
@@ -78,7 +78,7 @@ class Blocks {
   std::int64_t count_ = 1;
 };
 
-// from[r, c] to to[c, r].
+// to[c, r] = from[r, c]
 void transpose_8x8(const float* from, std::int64_t from_pitch, float* to, std::int64_t to_pitch) {
   __m256 x[8], y[8];
   for (std::size_t i = 0; i < 8; ++i) x[i] = _mm256_loadu_ps(from + static_cast<std::int64_t>(i) * from_pitch);
@@ -99,8 +99,8 @@ void transpose_8x8(const float* from, std::int64_t from_pitch, float* to, std::i
   }
 }
 
-// By a tile of its own in the cache, because the rows of one in the target may all fall into the same few lines of the cache.
-// Meanwhile the tile at `next`, if any, is fetched: no processor foresees its lines.
+// Transposes via a buffer in the cache, because the rows of a tile in the target may all map to the same few cache lines.
+// Meanwhile the tile at `next`, if any, is prefetched: the processor cannot predict its lines.
 void copy_tile(const float* from, std::int64_t from_pitch, const float* next, float* to, std::int64_t to_pitch, bool stream) {
   alignas(64) float tile[kTile * kTile];
   for (std::int64_t r = 0; r < kTile; r += kLanes) {

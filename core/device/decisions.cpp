@@ -16,12 +16,12 @@ namespace {
 
 constexpr int kLeastRounds = 5;
 constexpr int kMostRounds = 15;
-constexpr double kEnough = 0.06;  // seconds of the fastest candidate, over all rounds, that tell enough of it
-constexpr double kHopeless = 1.3;  // times the lowest median: no further round is spent on such a candidate
-// A gain below this is noise, and the first candidate has the advantage of being everyone's.
+constexpr double kEnough = 0.06;  // seconds of the fastest candidate, over all rounds, after which timing ends
+constexpr double kHopeless = 1.3;  // a candidate slower than this times the lowest median gets no further round
+// A smaller gain is noise. The first candidate wins such near-ties, because it is the one that all machines share.
 constexpr double kDisplaces = 0.97;
 
-// Of the scopes in force; the last one decides.
+// The scopes in force. The last one decides.
 struct InForce {
   DecisionPolicy* policy;
   DecisionLog* log;
@@ -31,7 +31,7 @@ std::vector<InForce> in_force;
 std::atomic<std::uint64_t> last_id{0};
 std::atomic<std::uint64_t> epoch{0};  // the id of the last one in force
 
-thread_local const ThreadDecisions* of_thread = nullptr;  // the newest one
+thread_local const ThreadDecisions* of_thread = nullptr;  // the newest scope of this thread
 
 void set_epoch() { epoch = in_force.empty() ? 0 : in_force.back().id; }
 
@@ -41,7 +41,7 @@ std::optional<std::size_t> find(std::span<const std::string> candidates, const s
   return static_cast<std::size_t>(found - candidates.begin());
 }
 
-// What one candidate took, round by round.
+// The times of one candidate, one per round.
 struct Timings {
   std::vector<double> seconds;
   bool out = false;  // no further round is spent on it
@@ -54,7 +54,7 @@ struct Timings {
   double total() const { return std::accumulate(seconds.begin(), seconds.end(), 0.0); }
 };
 
-// False once no further round would tell more.
+// Drops hopeless candidates. False once another round would tell nothing new.
 bool keep_timing(std::vector<Timings>& all) {
   const auto& best = *std::ranges::min_element(all, {}, &Timings::median);
   const double lowest = best.median();
@@ -62,8 +62,8 @@ bool keep_timing(std::vector<Timings>& all) {
   return best.total() < kEnough && std::ranges::count(all, false, &Timings::out) > 1;
 }
 
-// In turn, so that the machine's drift hits all alike; the median, since a processor that shares its power speeds up at times as
-// it slows down at others.
+// Candidates run in turn, so that drift of the machine affects all alike. The median decides, since a processor that shares its
+// power speeds up at times as it slows down at others.
 std::size_t fastest(std::size_t count, const std::function<double(std::size_t)>& seconds) {
   std::vector<Timings> all(count);
   for (std::size_t i = 0; i < count; ++i) seconds(i);  // warm-up
@@ -102,7 +102,7 @@ void record(const InForce& scope, const std::string& key, const std::string& cho
   scope.log->measured.insert(key);
 }
 
-// The first candidate where the known name is not offered.
+// The index of the known name; the first candidate if the name is not offered here.
 std::size_t offered(const std::string& key, const std::string& known, std::span<const std::string> candidates) {
   if (const auto index = find(candidates, known)) return *index;
   log_warning(str("decisions: ", key, " was decided as '", known, "', which is not offered here; '", candidates[0], "' of ",

@@ -12,9 +12,9 @@
 namespace tessera {
 namespace {
 
-constexpr double kShort = 1e-3;  // seconds; launches are lost beside longer work
-constexpr int kRecorded = 8;  // runs in a row
-constexpr int kReadings = 3;  // of work that seems long: other processes may have had the device in between
+constexpr double kShort = 1e-3;  // seconds; launch overhead is negligible in longer work
+constexpr int kRecorded = 8;  // runs recorded in one graph
+constexpr int kReadings = 3;  // of work that seems long: other processes may have used the device meanwhile
 
 }  // namespace
 
@@ -27,7 +27,7 @@ bool DeviceClock::is_short() const {
   return false;
 }
 
-// The first run may make handles and plans, and tells nothing.
+// The first run may create handles and plans, so it is not timed.
 void DeviceClock::settle() {
   settled_ = true;
   work_();
@@ -36,10 +36,10 @@ void DeviceClock::settle() {
     graph_ = record_graph(device_, [&] {
       for (int run = 0; run < kRecorded; ++run) work_();
     });
-    graph_->replay();  // the first launch brings it to the device
+    graph_->replay();  // the first launch uploads the graph to the device
   } catch (const OutOfMemoryError&) {
     graph_.reset();
-  } catch (const std::exception& error) {  // a read of the device while recording is no DeviceError
+  } catch (const std::exception& error) {  // reading the device while recording throws no DeviceError
     graph_.reset();
     log_warning(
         str("a choice on ", device_, " is timed as the host queues the work, which could not be recorded: ", error.what()));

@@ -14,7 +14,7 @@ thread_local bool recording = false;
 double steady_seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
 std::function<double()> host_clock = &steady_seconds;
-std::function<double()> planned_wait;  // empty: the system tells
+std::function<double()> planned_wait;  // empty: the system reports the wait
 
 }  // namespace
 

@@ -38,7 +38,7 @@ std::optional<Value> AnswerCache::find() const {
 void AnswerCache::store(const Value& answer) const {
   if (file_.empty()) return;
   try {
-    std::error_code ignored;  // writing says what is wrong
+    std::error_code ignored;  // the write reports what is wrong
     fs::create_directories(file_.parent_path(), ignored);
     write_file_atomically(real_vfs(), file_, to_json(answer));
   } catch (const IoError& error) {

@@ -15,13 +15,13 @@ namespace fs = std::filesystem;
 
 fs::path folder_of(const fs::path& path) { return path.has_parent_path() ? path.parent_path() : fs::path("."); }
 
-// What the names of all temporary files of `path` begin with.
+// The common prefix of the names of all temporary files of `path`.
 std::string temporary_prefix(const fs::path& path) { return str(".", path.filename().string(), ".tmp-"); }
 
 }  // namespace
 
 fs::path written_file(const fs::path& path) {
-  constexpr int kMostLinks = 40;  // as Linux follows
+  constexpr int kMostLinks = 40;  // the limit of Linux
   fs::path file = path;
   std::error_code error;
   for (int links = 0; fs::is_symlink(fs::symlink_status(file, error)); ++links) {
@@ -36,10 +36,10 @@ fs::path written_file(const fs::path& path) {
 void write_atomically(Vfs& vfs, const fs::path& path, const std::function<void(WritableFile&)>& write) {
   const fs::path file_path = written_file(path);
   const fs::path parent = folder_of(file_path);
-  // Processes of several machines, or of containers, may have the same number. Random bits tell their files apart.
+  // Processes on several machines, or in containers, may have the same process id. Random bits tell their files apart.
   std::random_device random;
   const fs::path temporary = parent / str(temporary_prefix(file_path), ::getpid(), "-", random(), random());
-  std::unique_ptr<WritableFile> file = vfs.create(temporary);  // one that is not made is not removed: it is another process's
+  std::unique_ptr<WritableFile> file = vfs.create(temporary);  // if this throws, the file is another process's and stays
   try {
     write(*file);
     file->sync();
@@ -63,7 +63,7 @@ void remove_old(const fs::path& folder, const std::function<bool(const std::stri
   for (const DirectoryEntry& entry : real_vfs().list(folder)) {
     if (!is_temporary(entry.name)) continue;
     const fs::path leftover = folder / entry.name;
-    std::error_code ignored;  // another process may have been faster
+    std::error_code ignored;  // another process may have removed it first
     const auto written = fs::last_write_time(leftover, ignored);
     if (!ignored && written < latest) fs::remove(leftover, ignored);
   }

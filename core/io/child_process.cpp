@@ -43,7 +43,7 @@ std::string how_it_ended(int status) {
   return str("exit status ", WEXITSTATUS(status));
 }
 
-// Closed in the child by exec, so that it sees the end of its input when this process closes its own end.
+// The child's exec closes both ends, so that the child sees the end of its input when this process closes its own end.
 std::array<int, 2> make_pipe() {
   std::array<int, 2> ends{};
   TESSERA_CHECK(pipe2(ends.data(), O_CLOEXEC) == 0, IoError, "child: pipe failed: ", std::strerror(errno));
@@ -75,7 +75,7 @@ ChildProcess::ChildProcess(const std::vector<std::string>& arguments, const std:
 }
 
 ChildProcess::~ChildProcess() {
-  std::fclose(from_);  // first: a child that waits until its answer is read has to see that nobody will
+  std::fclose(from_);  // comes first: a child that waits for its answer to be read has to see that nobody will read it
   end();
 }
 

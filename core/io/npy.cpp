@@ -17,11 +17,11 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "elements are written and read as they lie in memory");
 
 constexpr std::string_view kMagic("\x93NUMPY", 6);
-constexpr std::size_t kPrefix = kMagic.size() + 2;  // with the version
+constexpr std::size_t kPrefix = kMagic.size() + 2;  // magic and version
 constexpr std::uint64_t kMostHeader = 1 << 16;  // three keys; NumPy writes 118 bytes
-constexpr std::size_t kAlignment = 64;  // of the elements, as the format asks
+constexpr std::size_t kAlignment = 64;  // of the elements, required by the format
 
-// What of Python's notation a header has. Throws IoError with the reason alone.
+// Parses the part of Python's notation that a header uses. Throws IoError with the reason alone.
 class HeaderParser {
  public:
   explicit HeaderParser(std::string_view text) : rest_(text) {}
@@ -107,7 +107,7 @@ std::string take_bytes(std::ifstream& file, std::uint64_t count, const char* wha
   return bytes;
 }
 
-// Reads all that stands before the elements; returns the dict.
+// Reads everything before the elements; returns the dict.
 std::string read_header(std::ifstream& file) {
   const std::string prefix = take_bytes(file, kPrefix, "its first 8 bytes");
   TESSERA_CHECK(prefix.starts_with(kMagic), IoError, "is no NumPy array: it does not begin with \\x93NUMPY");
@@ -184,7 +184,7 @@ std::string encode_npy(std::span<const float> values, const Shape& shape) {
                 " values of shape ", shape);
   std::string sizes;
   for (const std::int64_t size : shape) sizes += str(sizes.empty() ? "" : " ", size, ',');
-  if (shape.rank() > 1) sizes.pop_back();  // Python's (2, 3), but (2,)
+  if (shape.rank() > 1) sizes.pop_back();  // Python writes (2, 3), but (2,)
   std::string header = str("{'descr': '<f4', 'fortran_order': False, 'shape': (", sizes, "), }");
   const std::size_t before = kPrefix + 2;
   header.append(kAlignment - 1 - (before + header.size()) % kAlignment, ' ');

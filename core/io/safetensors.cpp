@@ -34,7 +34,7 @@ std::uint64_t read_length(std::string_view bytes, std::string_view origin) {
   return length;
 }
 
-// Bytes that shape and dtype ask for. Zero sizes count as one in the overflow check, so that no order of sizes hides an overflow.
+// The bytes that shape and dtype require. A size of 0 counts as 1 in the overflow check, so that no order of sizes hides one.
 std::int64_t checked_bytes(const Entry& entry, std::string_view origin) {
   const int bits = safetensors::bits_of(entry.dtype);
   std::int64_t total = std::max(bits, 1);
@@ -48,7 +48,7 @@ std::int64_t checked_bytes(const Entry& entry, std::string_view origin) {
   return empty ? 0 : total / 8;
 }
 
-// Every tensor has the bytes its shape needs, and together they cover the data exactly once.
+// Checks that every tensor has the bytes its shape needs and that together they cover the data exactly once.
 void check_layout(const std::vector<Entry>& entries, std::size_t data_bytes, std::string_view origin) {
   std::vector<const Entry*> sorted;
   for (const Entry& entry : entries) {
@@ -118,14 +118,14 @@ std::string encode_header(const SafetensorsFile& file, const std::vector<const I
     offset += bytes;
   }
   std::string json = safetensors::write_header(header);
-  safetensors::parse_header(json, "writing");  // names come from callers: nothing leaves that the reader would refuse
+  safetensors::parse_header(json, "writing");  // names come from callers: writes nothing that the reader would refuse
   json.append((kLengthBytes - json.size() % kLengthBytes) % kLengthBytes, ' ');
   TESSERA_CHECK(json.size() <= safetensors::kMaxHeaderBytes, IoError, "safetensors: writing: header has ", json.size(),
                 " bytes; at most ", safetensors::kMaxHeaderBytes);
   return json;
 }
 
-// Over the bytes that the file would have without the key, so that the order of a reader or writer does not matter.
+// Hashes the bytes that the file would have without the key, so that the order of a reader or writer does not matter.
 std::string checksum(SafetensorsFile file) {
   file.metadata.erase(std::string(kChecksumKey));
   Xxh3Stream hash;

@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::size_t kMaxFormatRank = 32;
 
-// Length of the UTF-8 sequence at the front of `text`; 0 when it is not one (truncated, overlong, surrogate, past U+10FFFF).
+// Length of the UTF-8 sequence at the front of `text`; 0 if there is none (truncated, overlong, surrogate, past U+10FFFF).
 std::size_t utf8_length(std::string_view text) noexcept {
   const auto byte = [&](std::size_t i) { return i < text.size() ? static_cast<unsigned char>(text[i]) : 0u; };
   const auto follows = [&](std::size_t i, unsigned low = 0x80, unsigned high = 0xbf) {
@@ -94,7 +94,7 @@ class Parser {
     if (!accept(c)) fail(at_ >= json_.size() ? str("ends where '", c, "' is due") : str("'", c, "' is due"));
   }
 
-  // Calls member(key) with the position after each colon.
+  // Parses an object. member(key), called after each colon, reads the value.
   template <class Member>
   void object(Member&& member) {
     expect('{');
@@ -235,7 +235,7 @@ class Parser {
 
   std::string_view json_;
   std::string_view origin_;
-  std::string tensor_;  // whose entry is being read; "" outside
+  std::string tensor_;  // the tensor whose entry is being read; "" outside
   std::size_t at_ = 0;
 };
 

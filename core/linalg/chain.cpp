@@ -46,8 +46,8 @@ class Planner {
     return equation_.output.find(label) != std::string::npos;
   }
 
-  // The indices of what a subset contracts to: those that others or the output have. A split decides their order: those of its
-  // left part, then what the right one adds, each as it lies there, so that they flatten.
+  // Labels of the tensor that a subset contracts to: those that other operands or the output have. A split sets their order: the
+  // labels of its left part, then those that the right part adds, each in the order of that part, so that they flatten.
   std::string labels(Subset set) const {
     if (std::has_single_bit(set)) return equation_.operands[static_cast<std::size_t>(std::countr_zero(set))];
     std::string kept;
@@ -71,7 +71,7 @@ class Planner {
     return count;
   }
 
-  // Every subset of `set` was decided on before. The part with the lowest operand is the left one.
+  // All proper subsets of `set` have a split already. The part with the lowest operand is the left one.
   void choose_split(Subset set) {
     const Subset lowest = set & -set;
     bool first = true;
@@ -90,7 +90,7 @@ class Planner {
     }
   }
 
-  // The number of the tensor that holds the subset's contraction.
+  // Adds the steps of the subset. Returns the number of the tensor that holds its contraction.
   int add_steps(Subset set, ChainPlan& chain) const {
     if (std::has_single_bit(set)) return std::countr_zero(set);
     const Subset left = split_[set], right = set & ~left;
@@ -102,8 +102,8 @@ class Planner {
   const Equation& equation_;
   const IndexSizes& sizes_;
   Subset all_;
-  std::vector<Cost> best_;  // of each subset
-  std::vector<Subset> split_;  // its left part
+  std::vector<Cost> best_;  // per subset
+  std::vector<Subset> split_;  // the left part of each subset
 };
 
 Tensor in_order(const Tensor& tensor, const std::string& labels, const std::string& output) {
@@ -133,7 +133,7 @@ Tensor contract(std::string_view text, std::span<const Tensor> operands) {
     Tensor& left = tensors[static_cast<std::size_t>(step.left)];
     Tensor& right = tensors[static_cast<std::size_t>(step.right)];
     Tensor result = contract(step.equation, left, right);
-    left = right = {};  // each is read once
+    left = right = {};  // frees the operands: each is read once
     tensors.push_back(std::move(result));
   }
   return tensors.back();

@@ -42,7 +42,7 @@ std::shared_ptr<Planned> make_plan(std::string_view text, const Tensor& a, const
   return std::make_shared<Planned>(std::move(planned));
 }
 
-// Plans depend on the equation and on where elements lie, not on what they are. What is faster is known of the CPU alone.
+// Plans depend on the equation and the layout of the elements, not on their values. Costs are only known for the CPU.
 std::shared_ptr<Planned> plan_of(std::string_view text, const Tensor& a, const Tensor& b, ContractCopies copies) {
   thread_local PlanCache<Planned> cache;
   if (a.device().is_cuda()) copies = ContractCopies::where_needed;
@@ -69,7 +69,7 @@ Tensor operand(const Planned& planned, std::size_t i, const Tensor& tensor) {
   return order.empty() ? tensor : reorder(tensor, planned.equation.operands[i], order).clone();
 }
 
-// The product once for each choice of the indices of loops[depth], loops[depth + 1], ...; `data` may be a GPU's.
+// Runs the product for each choice of the indices of loops[depth], loops[depth + 1], ...; `data` may be a GPU's.
 void multiply(const ContractRun& run, std::size_t depth, const Tensor& y, std::array<char*, 3> data) {
   if (depth == run.loops.size()) {
     const std::size_t first = run.swapped ? kRight : kLeft;

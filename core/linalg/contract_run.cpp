@@ -15,7 +15,7 @@ namespace {
 constexpr std::int64_t kAbsent = -1;
 constexpr std::size_t kTensors = 3;
 
-// Indices that are flattened into one, outermost first, with its stride in each tensor.
+// Several indices flattened into one: their labels (outermost first), size and stride in each tensor.
 struct Mode {
   std::string labels;
   std::int64_t size = 1;
@@ -29,7 +29,7 @@ struct Mode {
 using Modes = std::vector<Mode>;
 using Layouts = std::array<IndexLayout, kTensors>;
 
-// `inner` continues `outer` in every tensor that has one of them.
+// True if `inner` directly continues `outer` in every tensor that has one of them.
 bool flattens(const Mode& outer, const Mode& inner) {
   for (std::size_t t = 0; t < kTensors; ++t) {
     if (outer.in(t) != inner.in(t)) return false;
@@ -66,7 +66,7 @@ Modes flattened_modes(const Layouts& layouts, const IndexSizes& sizes) {
   return modes;
 }
 
-// The roles of a product; one that no index has is a dimension of size 1, which may count as having stride 1 everywhere.
+// The modes of a matrix product. A null role is a dimension of size 1; its stride may count as 1 in every tensor.
 struct Roles {
   const Mode* rows = nullptr;  // free in the left operand
   const Mode* columns = nullptr;  // free in the right one
@@ -85,13 +85,13 @@ MatrixStrides matrix(const Mode* batch, const Mode* rows, const Mode* columns, s
   return {batch && batch->in(tensor) ? batch->strides[tensor] : 0, stride_of(rows, tensor), stride_of(columns, tensor)};
 }
 
-// The matrices of these roles; of the other indices the longest is the batch.
+// The matrices of these roles. The longest of the other modes is the batch, the rest are loops.
 ContractRun run_of(const Modes& modes, const Roles& roles) {
   std::vector<const Mode*> rest;
   for (const Mode& mode : modes) {
     if (&mode != roles.rows && &mode != roles.columns && &mode != roles.inner) rest.push_back(&mode);
   }
-  // Of equally long ones the outermost of the result, so that each call writes all over it once.
+  // Among modes of equal size the one outermost in the result is the batch: each call then writes all over the result once.
   std::ranges::sort(rest, [](const Mode* x, const Mode* y) {
     return std::pair(x->size, x->strides[kResult]) > std::pair(y->size, y->strides[kResult]);
   });
@@ -124,18 +124,18 @@ ContractRun run_of(const Modes& modes, const Roles& roles) {
   return run;
 }
 
-// Estimates of the time that a plan takes beside its multiply-adds, in nanoseconds. All plans of a contraction have the same
-// multiply-adds, so that only the differences of these estimates decide.
-constexpr double kSmallProduct = 250;  // a product of its own, in one thread
+// Estimated time of a plan on top of its multiply-adds, in nanoseconds. All plans of a contraction have the same multiply-adds,
+// so only the differences of these estimates decide.
+constexpr double kSmallProduct = 250;  // one small product, computed by one thread
 constexpr double kThreadedCall = 2500;
-constexpr double kFarElement = 1;  // of an operand whose rows or columns lie pages apart: a cache keeps only a few of them
-constexpr double kColumnElement = 0.1;  // of a right matrix that lies by columns
+constexpr double kFarElement = 1;  // for an operand whose rows or columns are whole pages apart: a cache keeps only a few of them
+constexpr double kColumnElement = 0.1;  // for a column-major right matrix
 constexpr int kMostChosenCopies = 2;  // a third one costs more than it saves
 constexpr double kCopy = 150, kCopiedElement = 0.35;
 constexpr std::int64_t kPage = 1024;  // elements
 constexpr std::int64_t kCacheWays = 8;
 
-// Of the operand with these rows and columns, in all products.
+// Extra cost of reading an operand of rows x columns elements, over all products.
 double reading_cost(const MatrixStrides& strides, std::int64_t rows, std::int64_t columns, double products) {
   const bool by_rows = strides.column == 1;
   const std::int64_t apart = by_rows ? strides.row : strides.column;
@@ -156,7 +156,7 @@ double multiply_adds(const ContractPlan& plan) {
   return static_cast<double>(plan.m) * static_cast<double>(plan.n) * static_cast<double>(plan.k);
 }
 
-// The fewest calls, of the largest matrices, the cheapest of these.
+// Prefers the fewest calls, then the largest matrices, then the lowest estimated cost.
 bool better(const ContractRun& x, const ContractRun& y) {
   return std::tuple(x.plan.calls, -multiply_adds(x.plan), cost_of(x)) <
          std::tuple(y.plan.calls, -multiply_adds(y.plan), cost_of(y));
@@ -174,7 +174,7 @@ std::optional<ContractRun> best_run(const Layouts& layouts, const IndexSizes& si
       columns.push_back(&mode);
     }
   }
-  if (inner.size() > 1) return std::nullopt;  // a call writes its sums, it does not add to them
+  if (inner.size() > 1) return std::nullopt;  // a call overwrites its result, so it cannot sum over a second contracted index
   for (auto* role : {&rows, &columns, &inner}) {
     if (role->empty()) role->push_back(nullptr);
   }
@@ -190,7 +190,7 @@ std::optional<ContractRun> best_run(const Layouts& layouts, const IndexSizes& si
   return best;
 }
 
-// Letters by falling stride.
+// The labels by descending stride.
 std::string memory_order(const IndexLayout& layout) {
   std::vector<std::size_t> axes(layout.labels.size());
   for (std::size_t i = 0; i < axes.size(); ++i) axes[i] = i;
@@ -202,15 +202,15 @@ std::string memory_order(const IndexLayout& layout) {
 
 using Copied = std::array<bool, kTensors>;
 
-// How many letters two orders have in common at their ends, and at their beginnings. A copy moves the first as one piece and
-// stays within the second, where caches hold what it transposes.
+// The lengths of the common suffix and the common prefix of two orders. A copy moves the suffix as one contiguous piece. The
+// prefix stays in place, so the copy transposes within smaller regions, which caches hold.
 std::pair<std::ptrdiff_t, std::ptrdiff_t> in_place(const std::string& x, const std::string& y) {
   return {std::mismatch(x.rbegin(), x.rend(), y.rbegin()).first - x.rbegin(),
           std::mismatch(x.begin(), x.end(), y.begin()).first - x.begin()};
 }
 
-// The copies worth trying of tensor t, those first that move least: its three kinds of indices as blocks in any order, each in
-// the order that a tensor has which is not copied, so that it flattens as far as it can.
+// The orders worth trying for a copy of tensor t, the least movement first. The three kinds of indices are blocks in any order.
+// Each block keeps the order of a tensor that is not copied, so that it flattens as far as possible.
 std::vector<std::string> copies_of(std::size_t t, const Layouts& layouts, const Copied& copied) {
   const auto kept = [&](std::initializer_list<std::size_t> tensors) {
     for (const std::size_t tensor : tensors) {
@@ -247,7 +247,7 @@ struct Search {
   Copied copied;
   std::optional<ContractRun> best = {};
 
-  // Tries every copy of the tensors from `next` on that are to be copied.
+  // Tries every order for every copied tensor from `next` on.
   void run(std::size_t next, const Layouts& now, const std::array<std::string, kTensors>& orders) {
     while (next < kTensors && !copied[next]) ++next;
     if (next == kTensors) {
@@ -273,7 +273,7 @@ std::int64_t elements(const IndexLayout& layout, const IndexSizes& sizes) {
   return count;
 }
 
-// A tensor in which an index longer than 1 has stride 0 is no matrix that a library takes.
+// True if an index longer than 1 has stride 0: no library accepts such a matrix.
 bool repeats(const IndexLayout& layout, const IndexSizes& sizes) {
   for (std::size_t i = 0; i < layout.labels.size(); ++i) {
     if (layout.strides[i] == 0 && sizes.at(layout.labels[i]) > 1) return true;
@@ -281,8 +281,8 @@ bool repeats(const IndexLayout& layout, const IndexSizes& sizes) {
   return false;
 }
 
-// The subsets of tensors to copy, the smallest first: few tensors, then few elements, then operands rather than the result, which
-// would have to be written twice.
+// The subsets of tensors to copy, best first: few tensors, then few elements, then operands before the result, which would have
+// to be written twice.
 std::vector<Copied> subsets(const Layouts& layouts, const IndexSizes& sizes) {
   std::vector<std::tuple<int, std::int64_t, bool, Copied>> all;
   for (unsigned bits = 0; bits < 1U << kTensors; ++bits) {

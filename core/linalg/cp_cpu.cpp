@@ -20,7 +20,7 @@ using Factors = std::vector<Matrix>;
 
 Matrix mode_matrix(const Tensor& tensor, int mode) { return to_matrix(unfold(tensor, mode), "cp"); }
 
-// Row (i, j, ...) of the column-wise Kronecker product of all factors but `mode`'s is the product of their rows i, j, ...
+// Column-wise Kronecker product of all factors except `mode`'s: row (i, j, ...) is the product of their rows i, j, ...
 Matrix khatri_rao(const Factors& factors, int mode) {
   Matrix product = Matrix::Ones(1, factors.front().cols());
   for (std::size_t m = 0; m < factors.size(); ++m) {
@@ -34,10 +34,10 @@ Matrix khatri_rao(const Factors& factors, int mode) {
   return product;
 }
 
-// Leading left singular vectors of the mode's unfolding, then normal numbers, as large as a vector's entries.
+// Initial factor: leading left singular vectors of the unfolding, then normal numbers as large as the entries of a vector.
 Matrix start_of(const Matrix& unfolded, std::int64_t rank, int mode) {
   const Tensor matrix = to_tensor(unfolded, DType::f64);
-  const bool tall = unfolded.rows() > unfolded.cols();  // its Gram matrix would be the larger problem, by far at times
+  const bool tall = unfolded.rows() > unfolded.cols();  // the Gram matrix would then be larger, sometimes by far
   const Matrix vectors = to_matrix(tall ? svd(matrix).u : eigh(gram_f64(matrix)).vectors, "cp");
   const Tensor drawn = Tensor::empty({unfolded.rows(), rank}, DType::f64);
   fill_normal(drawn, RngStream(0, "cp", str("mode", mode)), 0, 1 / std::sqrt(static_cast<double>(unfolded.rows())));
@@ -52,7 +52,7 @@ void share_scale(Factors& factors) {
   for (Eigen::Index c = 0; c < factors.front().cols(); ++c) {
     double log_sum = 0;
     for (const Matrix& factor : factors) log_sum += std::log(factor.col(c).norm());
-    const double shared = std::exp(log_sum / static_cast<double>(factors.size()));  // 0 where one of them is
+    const double shared = std::exp(log_sum / static_cast<double>(factors.size()));  // 0 if one of the norms is 0
     for (Matrix& factor : factors) {
       const double norm = factor.col(c).norm();
       factor.col(c) *= norm > 0 && shared > 0 ? shared / norm : 0.0;
@@ -60,8 +60,8 @@ void share_scale(Factors& factors) {
   }
 }
 
-// Sums over all modes but two: of the first d - 1 modes and the last. Only the last one's Khatri-Rao product is ever whole; it
-// has the fewest rows for each column, because the last mode is a weight's input channels.
+// Alternating least squares. The first d - 1 modes sum over the tensor times the last factor. Only the last mode forms its whole
+// Khatri-Rao product. It has the fewest rows per column, because the last mode is a weight's input channels.
 class Als {
  public:
   Als(const Tensor& tensor, Factors factors)
@@ -81,7 +81,7 @@ class Als {
     fit_last();
   }
 
-  // After fit_last(): ||X - X~||^2 = ||X||^2 - 2 <X, X~> + ||X~||^2.
+  // Valid after fit_last(): ||X - X~||^2 = ||X||^2 - 2 <X, X~> + ||X~||^2.
   double relative_error() const {
     const double inner = products_.cwiseProduct(factors_.back()).sum();
     const double composed = gram(-1).sum();
@@ -91,7 +91,7 @@ class Als {
  private:
   int last() const { return static_cast<int>(factors_.size()) - 1; }
 
-  // The Gram matrix of the Khatri-Rao product of all factors but `mode`'s: the products of their own, element by element.
+  // Gram matrix of the Khatri-Rao product of all factors except `mode`'s: the element-wise product of their Gram matrices.
   Matrix gram(int mode) const {
     Matrix product = Matrix::Ones(factors_[0].cols(), factors_[0].cols());
     for (int m = 0; m <= last(); ++m) {
@@ -110,7 +110,7 @@ class Als {
     factor = system.llt().solve((right + mu * factor).transpose()).transpose();
   }
 
-  // Rows of `contracted` times the other factors' rows of the same indices, summed by the mode's index.
+  // Multiplies the rows of `contracted` by the other factors' rows of the same indices; sums the products by the mode's index.
   Matrix sum_over_others(const Matrix& contracted, int mode) const {
     Matrix sum = Matrix::Zero(factors_[static_cast<std::size_t>(mode)].rows(), contracted.cols());
     Eigen::RowVectorXd product(contracted.cols());
@@ -135,7 +135,7 @@ class Als {
   Matrix unfolded_;  // [n_last, rest]
   double norm_;
   Factors factors_;
-  Matrix products_;  // unfolded_ times the Khatri-Rao product, of the last fit
+  Matrix products_;  // unfolded_ times its Khatri-Rao product, from the last fit
 };
 
 Factors start_factors(const Tensor& tensor, std::int64_t rank, const Cp* start) {

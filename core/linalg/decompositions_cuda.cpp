@@ -35,7 +35,7 @@ bool succeeded(int info, const char* operation, const Tensor& a) {
   return info == 0;
 }
 
-// x [..., m, n] as [..., n, m].
+// Transposes x [..., m, n] to [..., n, m].
 Tensor transposed(const Tensor& x) { return x.rank() == 2 ? x.permute({1, 0}).contiguous() : x.permute({0, 2, 1}).contiguous(); }
 
 // x [..., m, k] with column i times signs[..., i].
@@ -47,13 +47,13 @@ Tensor with_signs(const Tensor& x, const Tensor& signs) {
   return y;
 }
 
-// u [..., m, k] and v [..., n, k], contiguous and in double.
+// Fixes the signs of u [..., m, k] and v [..., n, k], both contiguous and in double.
 Svd oriented(const Tensor& u, const Tensor& s, const Tensor& v, DType dtype) {
   const Tensor signs = column_signs(u);
   return {with_signs(u, signs).to(dtype), s.to(dtype), with_signs(v, signs).to(dtype)};
 }
 
-// Of a [batch, n, n]. None where the library failed. `vectors` false: they stay undefined.
+// The eigendecomposition of a [batch, n, n]; none if the library failed. With `vectors` false, the vectors stay undefined.
 std::optional<Eigh> diagonalised(const Tensor& a, bool vectors) {
   const Tensor rows = checked_copy(a, "eigh");
   const Tensor ascending = empty_f64({a.dim(0), a.dim(1), 1}, a);
@@ -69,7 +69,7 @@ Tensor matrix_on_cpu(const Tensor& a, std::int64_t i) {
   return a.slice(0, i, i + 1).reshape({a.dim(1), a.dim(2)}).to(Device::cpu());
 }
 
-// part(i) for each of `batch`, as one tensor on the device of `beside`.
+// Stacks part(i) of every i in the batch into one tensor on the device of `beside`.
 Tensor stacked(std::int64_t batch, const Shape& shape, const Tensor& beside, const std::function<Tensor(std::int64_t)>& part) {
   const Tensor flat = Tensor::empty({batch, shape.erase(0).numel()}, beside.dtype());
   for (std::int64_t i = 0; i < batch; ++i) flat.slice(0, i, i + 1).copy_from(part(i).reshape({1, flat.dim(1)}));

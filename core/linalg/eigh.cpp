@@ -11,7 +11,7 @@ namespace {
 void check(const Tensor& a) {
   check_matrix(a, "eigh");
   TESSERA_CHECK(a.dim(0) == a.dim(1), ShapeError, "eigh: matrix is ", a.shape(), "; must be square");
-  // In double: the matrix, the solver's copy, and vectors.
+  // In doubles: the matrix, the solver's copy and the vectors.
   const auto n = static_cast<std::size_t>(a.dim(0));
   check_memory_limit(a.device(), 3 * sizeof(double) * n * n, str("eigendecomposition of ", a.shape()));
 }

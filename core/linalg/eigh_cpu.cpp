@@ -12,7 +12,7 @@ using linalg::Matrix;
 using linalg::Vector;
 using Solver = Eigen::SelfAdjointEigenSolver<Matrix>;
 
-// `a` has at least one row.
+// `a` must have at least one row.
 Solver solve(const Tensor& a, int options) {
   Solver solver(linalg::to_matrix(a, "eigh"), options);
   TESSERA_CHECK(solver.info() == Eigen::Success, NumericError, "eigh: no convergence on a matrix ", a.shape());

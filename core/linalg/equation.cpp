@@ -53,7 +53,7 @@ IndexSizes index_sizes(const Equation& equation, std::span<const Tensor> operand
   TESSERA_CHECK(operands.size() == equation.operands.size(), ShapeError, "contract: ", operands.size(),
                 " operands are given, the equation names ", equation.operands.size());
   IndexSizes sizes;
-  std::map<char, std::size_t> first;  // the operand that an index was met in
+  std::map<char, std::size_t> first;  // the operand in which an index occurred first
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const std::string& labels = equation.operands[i];
     TESSERA_CHECK(operands[i].rank() == static_cast<int>(labels.size()), ShapeError, "contract: ", operand_name(i), " is ",

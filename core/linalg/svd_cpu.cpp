@@ -7,7 +7,7 @@
 
 namespace tessera {
 
-using Matrix = Eigen::MatrixXd;  // by columns, in half the code of the row-major solver
+using Matrix = Eigen::MatrixXd;  // column-major: half the code of the row-major solver
 using linalg::reproducible_sign;
 using linalg::to_matrix;
 using linalg::to_tensor;

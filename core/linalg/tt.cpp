@@ -18,7 +18,7 @@ void check_tensor(const Tensor& tensor) {
                 "; needs two modes or more and must not be empty");
 }
 
-// diag(s) v', the first `rank` rows.
+// The first `rank` rows of diag(s) v'.
 Tensor scaled_rows(const Tensor& v, const Tensor& s, std::int64_t rank) {
   const Tensor rows = v.slice(1, 0, rank).permute({1, 0}).clone();
   double* const data = rows.data<double>();
@@ -26,11 +26,11 @@ Tensor scaled_rows(const Tensor& v, const Tensor& s, std::int64_t rank) {
   return rows;
 }
 
-// The same tensor with cores of equal norms.
+// Rescales the cores to equal norms; the tensor stays the same.
 void share_scale(std::vector<Tensor>& cores) {
   double log_sum = 0;
   for (const Tensor& core : cores) log_sum += std::log(norm_f64(core));
-  const double shared = std::exp(log_sum / static_cast<double>(cores.size()));  // 0 where one of them is
+  const double shared = std::exp(log_sum / static_cast<double>(cores.size()));  // 0 if one of the norms is 0
   for (Tensor& core : cores) {
     const double norm = norm_f64(core);
     const double factor = norm > 0 && shared > 0 ? shared / norm : 0.0;
@@ -38,10 +38,10 @@ void share_scale(std::vector<Tensor>& cores) {
   }
 }
 
-// Says where the k-th unfolding, with these singular values, is cut, on the host.
+// Returns the rank at which to cut the k-th unfolding, given its singular values `s` on the host.
 using RankOf = std::function<std::int64_t(int k, const Tensor& s)>;
 
-// The fewest values, one at least, whose rest has squares of at most error^2 / cuts of norm^2 in sum.
+// Keeps the fewest values, at least one, such that the squares of the rest sum to at most error^2 norm^2 / cuts.
 RankOf ranks_within(double error, double norm, std::size_t cuts) {
   const double allowed = error * error * norm * norm / static_cast<double>(cuts);
   return [allowed](int, const Tensor& s) {
@@ -93,7 +93,7 @@ void check_train(const TensorTrain& train) {
 
 Tensor rows_by_rest(const Tensor& core) { return core.reshape({core.dim(0), core.dim(1) * core.dim(2)}); }
 
-// The same tensor by cores on the host, in double; all but the first have orthonormal rows [r_(k-1), n_k r_k].
+// The same tensor with cores on the host, in double. All cores but the first have orthonormal rows [r_(k-1), n_k r_k].
 std::vector<Tensor> right_orthogonal(const TensorTrain& train) {
   std::vector<Tensor> cores;
   for (const Tensor& core : train.cores) cores.push_back(core.to(Device::cpu()).to(DType::f64).contiguous());
@@ -108,8 +108,8 @@ std::vector<Tensor> right_orthogonal(const TensorTrain& train) {
   return cores;
 }
 
-// Cuts each unfolding in turn, from the left. The cores on the right are orthogonal already, and those on the left once they are
-// cut, so that the unfolding has the singular values of the core between them.
+// Cuts each unfolding in turn, from the left. The cores on the right are orthogonal from the start, those on the left once they
+// are cut, so the unfolding has the singular values of the core between them.
 TensorTrain truncate(const TensorTrain& train, std::vector<Tensor> cores, const RankOf& rank_of) {
   for (std::size_t k = 0; k + 1 < cores.size(); ++k) {
     const std::int64_t left = cores[k].dim(0), size = cores[k].dim(1);
@@ -159,7 +159,7 @@ TensorTrain tt_round(const TensorTrain& train, double error) {
   check_train(train);
   check_error(error, "tt_round");
   std::vector<Tensor> cores = right_orthogonal(train);
-  const double norm = norm_f64(cores.front());  // of the whole tensor: the others have orthonormal rows
+  const double norm = norm_f64(cores.front());  // norm of the whole tensor: the other cores have orthonormal rows
   return truncate(train, std::move(cores), ranks_within(error, norm, std::max<std::size_t>(1, train.cores.size() - 1)));
 }
 

@@ -43,7 +43,7 @@ Tensor completed(const Tensor& vectors, std::int64_t rank) {
 }
 
 // The first `rank` left singular vectors [n, rank] of an f64 unfolding [n, rest]. The Gram matrix [n, n] is the smaller
-// problem when the unfolding is wide. A tall one has `rest` of them; what is orthogonal to these meets nothing but zeros.
+// problem when the unfolding is wide. A tall one has only `rest` vectors; columns orthogonal to these multiply nothing but zeros.
 Tensor leading_vectors(const Tensor& unfolded, std::int64_t rank) {
   const bool tall = unfolded.dim(0) > unfolded.dim(1);
   const Tensor vectors = tall ? svd(unfolded).u : eigh(gram_f64(unfolded)).vectors;
@@ -63,7 +63,7 @@ Tucker st_hosvd_f64(const Tensor& tensor, const std::vector<int>& modes, Ranks r
   return tucker;
 }
 
-// One sweep: each factor in turn becomes optimal for the others as they stand.
+// One sweep: makes each factor in turn optimal for the current other factors.
 void sweep(const Tensor& tensor, Ranks ranks, Tucker& tucker) {
   for (std::size_t i = 0; i < tucker.modes.size(); ++i) {
     Tensor partial = tensor;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr std::int64_t kFirstRoom = 1024;  // positions
 
-// [batch, positions, kv_heads, width] of a tensor with another number of positions.
+// The shape [batch, positions, kv_heads, width] of x with another number of positions.
 Shape with_positions(const Tensor& x, std::int64_t positions) { return {x.dim(0), positions, x.dim(2), x.dim(3)}; }
 
 }  // namespace
@@ -27,7 +27,7 @@ void AttentionCache::grow(Layer& layer, const Tensor& like, std::int64_t end) co
     if (before > 0) result.slice(1, 0, length_).copy_from(held.slice(1, 0, length_));
     return result;
   };
-  Tensor k = wider(layer.k), v = wider(layer.v);  // both or, where memory ends, neither
+  Tensor k = wider(layer.k), v = wider(layer.v);  // both tensors grow or, if memory runs out, neither
   layer.k = std::move(k);
   layer.v = std::move(v);
 }

@@ -34,7 +34,7 @@ std::pair<bool, std::size_t> match_class(std::string_view pattern, std::size_t b
   return {found != negated, close + 1};
 }
 
-// The position after the pattern's element at p when it takes c, nothing when it does not.
+// The position after the pattern's element at p if that element matches c, otherwise nothing.
 std::optional<std::size_t> step(std::string_view pattern, std::size_t p, char c) {
   if (p == pattern.size()) return std::nullopt;
   if (pattern[p] == '[') {
@@ -50,7 +50,7 @@ bool glob_matches(std::string_view pattern, std::string_view path) {
   std::size_t p = 0;
   std::size_t t = 0;
   std::optional<std::size_t> star;
-  std::size_t star_end = 0;  // the last star has taken path up to here
+  std::size_t star_end = 0;  // the last star has matched the path up to here
   while (t < path.size()) {
     if (p < pattern.size() && pattern[p] == '*') {
       star = p++;

@@ -14,7 +14,7 @@ Tensor output_for(const char* operation, const Var& a, const Var& b) {
   return Tensor::empty(broadcast_shapes(a.shape(), b.shape(), operation), a.dtype(), a.device());
 }
 
-// An operand that only the other one's gradient reads.
+// Saves an operand that only the gradient of the other operand reads.
 Tensor saved_for(const Var& other, const Tensor& value) { return other.requires_grad() ? value : Tensor(); }
 
 class AddOp final : public Op {

@@ -11,7 +11,7 @@ void map_bound(const F& f, const Tensor& y, const Tensor& x) {
   detail::map_typed<T>(f, y, std::array{&expanded}, std::index_sequence<0>{});
 }
 
-// A one-element operand is read once and bound: its stride of 0 would keep the loop from vectorising.
+// A one-element operand is read once and bound: with its stride of 0 the loop would not vectorise.
 template <class F>
 void binary(const char* operation, const F& f, const Tensor& a, const Tensor& b, const Tensor& y) {
   if (y.numel() > 1 && (a.numel() == 1 || b.numel() == 1)) {

@@ -14,7 +14,7 @@ namespace {
 struct Packing {
   std::int64_t heads, kv_heads, width;
 
-  // Views of a contiguous tensor.
+  // Views of the gradients in one contiguous tensor.
   AttentionGrads parts(const Tensor& packed) const {
     const Tensor all = packed.reshape({packed.dim(0), packed.dim(1), heads + 2 * kv_heads, width});
     return {all.slice(2, 0, heads), all.slice(2, heads, heads + kv_heads), all.slice(2, heads + kv_heads, heads + 2 * kv_heads)};
@@ -41,7 +41,7 @@ class AttentionOp final : public Op {
     return {grads.q, grads.k, grads.v};
   }
 
-  // Of the scores and of their product with v: of the pairs that see each other.
+  // Multiply-adds of the scores and of their product with v, over the pairs of a query and a key that it sees.
   std::int64_t multiply_adds(const Shape&) const override {
     return 2 * operands_.form.batch * operands_.form.width * attention_pairs(operands_.form, operands_.pattern.get());
   }
@@ -84,7 +84,7 @@ AttentionOperands operands_of(const Tensor& q, const Tensor& k, const Tensor& v,
                 "; needs [batch, queries, heads, width], twice [batch, keys, kv_heads, width], and kv_heads that divide heads");
   check_options(q, q.dim(0), k.dim(1), options);
   const double scale = options.scale.value_or(1 / std::sqrt(static_cast<double>(std::max<std::int64_t>(q.dim(3), 1))));
-  // A window as long as the longer sequence hides nothing already; a longer one could overflow where it is added to positions.
+  // A window as long as the longer sequence hides nothing. A longer window could overflow when it is added to positions.
   const std::int64_t window = std::min(options.window, std::max(q.dim(1), k.dim(1)));
   AttentionForm form{q.dim(0), q.dim(1), k.dim(1), q.dim(2), k.dim(2), q.dim(3), options.causal, window, scale};
   if (options.pattern) {

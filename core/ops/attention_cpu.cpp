@@ -39,9 +39,9 @@ attention::Dropout dropout_of(const AttentionOperands& operands) {
           dropout_step(step_state_data(operands.step_state))};
 }
 
-// Queries of a head in tiles. Those of a pattern begin at positions that are multiples of their size, as its lists do.
+// The tiles of a head's queries. With a pattern, tiles begin at multiples of kQueries positions, as the pattern's lists do.
 struct Tiles {
-  std::int64_t before = 0;  // lanes of the first tile that do not exist
+  std::int64_t before = 0;  // lanes of the first tile that come before the first query
   std::int64_t count;
 
   explicit Tiles(const AttentionOperands& operands) {
@@ -49,14 +49,14 @@ struct Tiles {
     if (operands.pattern) before = f.position(0) % kQueries;
     count = ceil_div(before + f.queries, kQueries);
   }
-  // The query of a tile's lane 0.
+  // The query in lane 0 of a tile. It is negative if that lane does not exist.
   std::int64_t first(std::int64_t tile) const { return tile * kQueries - before; }
 };
 
-// Of rows of a head in f32.
+// Floats from one row of a head to the next, in f32 buffers.
 std::int64_t pitch_of(const AttentionForm& form) { return round_up(form.width, kLanes); }
 
-// What one thread holds while it goes through heads of keys and tiles of queries.
+// State and buffers of one thread, which goes through heads of keys and tiles of queries.
 template <class T>
 class Worker {
  public:
@@ -75,15 +75,15 @@ class Worker {
     scores_ = take(scratch), log_sums_ = take(kQueries), inner_ = take(kQueries);
   }
 
-  // Tensors that a tile writes; those of keys are written behind the last tile of a head of keys.
+  // Tensors that a tile writes. Those of keys are written after the last tile of a head of keys.
   struct Written {
     const Tensor& of_queries;
     std::array<const Tensor*, 2> of_keys = {};
   };
 
-  // The products of this tile fetch what it writes afterwards and what the next tile reads: its rows of q and of `others`, and a
-  // share of the next head's keys and values. A head's rows lie a whole position apart, too far for the processor to fetch them
-  // by itself. What is needed last comes last: where the products end before, it is not fetched.
+  // The products of this tile prefetch the rows that it writes afterwards, the next tile's rows of q and of `others`, and a share
+  // of the next head's keys and values. The rows of a head are a whole position apart, too far for the hardware prefetcher. What
+  // is needed last is fetched last: if the products end earlier, it is not fetched.
   void look_ahead(const Tiles& tiles, std::int64_t unit, std::int64_t turn, const Written& written,
                   std::initializer_list<const Tensor*> others) {
     ahead_ = {};
@@ -95,7 +95,7 @@ class Worker {
       fetch_later(x, of_unit / f_.kv_heads, of_unit % f_.kv_heads * f_.group() + of_turn / tiles.count,
                   std::max<std::int64_t>(first, 0), std::min(first + kQueries, f_.queries));
     };
-    const auto fetch_keys = [&](const Tensor& x, std::int64_t of_unit) {  // a share, one for each tile of this unit
+    const auto fetch_keys = [&](const Tensor& x, std::int64_t of_unit) {  // each tile of this unit fetches an equal share
       fetch_later(x, of_unit / f_.kv_heads, of_unit % f_.kv_heads, f_.keys * turn / turns, f_.keys * (turn + 1) / turns);
     };
     fetch_queries(written.of_queries, unit, turn);
@@ -110,7 +110,7 @@ class Worker {
     for (const Tensor* const x : {&o_.k, &o_.v}) fetch_keys(*x, unit + 1);
   }
 
-  // Keys and values of a head, the `unit`-th of all.
+  // Loads the keys and values of head `unit`, counted over the batch.
   void hold_keys(std::int64_t unit) {
     if (held_ == unit) return;
     held_ = unit;
@@ -162,7 +162,7 @@ class Worker {
     }
   }
 
-  // [k, v][keys][pitch].
+  // Copies the gradients to [k, v][keys][pitch].
   void copy_gradients(float* to) const { std::copy_n(grad_v_, f_.keys * pitch_, std::copy_n(grad_k_, f_.keys * pitch_, to)); }
 
  private:
@@ -210,7 +210,7 @@ class Worker {
     return queries;
   }
 
-  // Rows of the lanes that exist, zeros for the others.
+  // Copies the rows of the lanes that exist. The other lanes become zeros.
   void take_lanes(const Rows<T>& from, const attention::Queries& queries, float scale, float* to) const {
     const std::int64_t begin = queries.begin, end = queries.end;
     std::fill(to, to + begin * pitch_, 0.0F);
@@ -223,7 +223,7 @@ class Worker {
     write_rows<T>(from + begin * pitch_, pitch_, scale, queries.first + begin, queries.end - begin, f_.width, to);
   }
 
-  // What a pattern keeps beside its band.
+  // What the pattern keeps outside its band.
   attention::Far far(std::int64_t batch, std::int64_t head, const attention::Queries& queries) {
     attention::Far all{{}, {}, y_rows_};
     if (!o_.pattern) return all;
@@ -255,7 +255,7 @@ class Worker {
   std::int64_t pitch_;
   Tensor memory_, pair_memory_;
   FetchAhead ahead_;
-  attention::PairedTile pairs_;  // what the worker's pass does not read is null
+  attention::PairedTile pairs_;  // null: not read by the worker's pass
   std::int64_t held_ = -1;
   float *k_, *v_, *grad_k_ = nullptr, *grad_v_ = nullptr, *q_rows_, *g_rows_, *y_rows_, *q_, *g_, *out_, *scores_, *log_sums_,
                   *inner_;
@@ -281,7 +281,7 @@ void forward(const AttentionOperands& operands, const AttentionResults& results)
   });
 }
 
-// The gradients of heads of keys, from the sums that each of `parts` tasks has of a head: [heads][parts][k, v][keys][pitch].
+// Adds up the sums that `parts` tasks have of each head of keys, [heads][parts][k, v][keys][pitch], and writes the gradients.
 template <class T>
 void add_parts(const AttentionForm& f, std::int64_t parts, std::int64_t pitch, float* sums, const AttentionGrads& grads) {
   const std::int64_t size = 2 * f.keys * pitch;
@@ -302,8 +302,8 @@ void add_parts(const AttentionForm& f, std::int64_t parts, std::int64_t pitch, f
 
 constexpr std::int64_t kLeastTasks = 4;
 
-// Where there are enough heads of keys, each is a task. Else several tasks share one, whatever the number of threads: each goes
-// through some of its tiles of queries. Either way sums have one order.
+// With enough heads of keys, each head is a task. Otherwise several tasks share a head, and each takes some of its query tiles.
+// The split does not depend on the number of threads, so the order of the sums is fixed.
 template <class T>
 void backward(const AttentionOperands& operands, const AttentionResults& results, const Tensor& grad_y,
               const AttentionGrads& grads) {

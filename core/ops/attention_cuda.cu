@@ -1,5 +1,5 @@
-// A warp takes a query, or a key for the gradients of k and v, and reads the rows of the other side that it sees one by one:
-// lanes share the columns of a head. Nothing is added up across warps, so that every run gives the same bits.
+// A warp takes one query, or one key for the gradients of k and v. It reads the visible rows of the other side one by one. Its
+// lanes share the columns of a head. Nothing is added up across warps, so every run gives the same bits.
 #include "core/cuda/kernel/compute_types.cuh"
 #include "core/cuda/kernel/reduce.cuh"
 #include "core/ops/attention.h"
@@ -33,7 +33,7 @@ struct Drop {
   }
 };
 
-// What a pattern keeps beside the band, in units of `block` positions (AttentionPattern::OnDevice).
+// What a pattern keeps outside its band, in units of `block` positions (AttentionPattern::OnDevice).
 struct Far {
   const std::int64_t* offsets = nullptr;  // null: there is no pattern
   const std::uint16_t* keys = nullptr;
@@ -115,7 +115,7 @@ __device__ void for_each_key(const Operands<T>& o, std::int64_t b, std::int64_t 
   }
 }
 
-// Calls body(query) for each query of head h that sees key j, where that is not hidden.
+// Calls body(query) for each query of head h that sees key j. The key mask must not hide j.
 template <class T, class Body>
 __device__ void for_each_query(const Operands<T>& o, std::int64_t h, std::int64_t j, const Body& body) {
   for (std::int64_t i = o.form.first_query(j); i < o.form.end_query(j); ++i) {
@@ -253,7 +253,7 @@ Operands<T> operands_of(const AttentionOperands& o, const AttentionResults& resu
           far};
 }
 
-// Calls body.operator()<T, kEach>() with the columns of each lane.
+// Calls body.operator()<T, kEach>(), where each lane holds kEach columns of a head.
 template <class Body>
 void with_columns(const AttentionOperands& o, const Body& body) {
   TESSERA_CHECK(o.form.width <= kMostColumns, ShapeError, "attention: q is ", o.q.shape(), "; heads on a GPU have at most ",

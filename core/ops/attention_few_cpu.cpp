@@ -15,11 +15,11 @@ using attention::kBlockOfKeys;
 using attention::kernels;
 using attention::kLanes;
 
-// A sequence has this many chunks or, of long ones, up to twice as many. More would share work among more threads, but each
-// writes its sums to memory, from which they are joined.
+// A sequence of kChunks blocks or more has kChunks chunks, or up to twice as many. A shorter one has a chunk per block. More
+// chunks would share work among more threads, but each chunk writes its sums to memory, from which they are joined.
 constexpr std::int64_t kChunks = 32;
 
-// The keys that some query may see, in chunks of whole blocks.
+// The keys that any query may see, in chunks of whole blocks.
 struct Chunks {
   std::int64_t first, end, size, count;
 
@@ -51,9 +51,9 @@ attention::SeeChunk<T> see_chunk() {
     return kernels().see_chunk_bf16;
 }
 
-// What the rows of all sequences have seen of each chunk.
+// Partial results of all rows over each chunk of keys.
 struct Partial {
-  std::int64_t rows, width, chunks, step;  // rows of a sequence; chunks, rounded up to whole vectors
+  std::int64_t rows, width, chunks, step;  // rows of a sequence; `step`: chunks, rounded up to whole vectors
   Tensor tops, totals;  // [batch, rows, step]
   Tensor y;  // [batch, chunks, rows, width]
 
@@ -63,12 +63,12 @@ struct Partial {
     totals = Tensor::zeros({f.batch, rows, step});
     y = Tensor::empty({f.batch, chunks, rows, width});
   }
-  // From the first row on.
+  // The sums of a chunk, from the first row of the sequence on.
   attention::FewSums of(std::int64_t batch, std::int64_t chunk) const {
     const std::int64_t at = batch * rows * step + chunk;
     return {tops.data<float>() + at, totals.data<float>() + at, y.data<float>() + (batch * chunks + chunk) * rows * width};
   }
-  // Returns the log of the sum of a row's exponentials.
+  // Joins the chunks of a row and returns the log of the sum of its exponentials.
   float join(std::int64_t batch, std::int64_t row, float* to) const {
     const attention::FewSums all = of(batch, 0);
     const attention::ChunkSums sums{all.y + row * width, rows * width, chunks, width};
@@ -76,7 +76,7 @@ struct Partial {
   }
 };
 
-// y and log_sums of rows [begin, end) of all sequences.
+// Writes y and log_sums of rows [begin, end), counted over all sequences.
 template <class T>
 void write_results(const AttentionForm& f, const Partial& partial, std::int64_t begin, std::int64_t end,
                    const AttentionResults& results) {

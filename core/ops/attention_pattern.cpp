@@ -16,12 +16,12 @@ constexpr std::int64_t kMostUnits = 65536;
 
 std::int64_t units_of(const AttentionPatternOptions& o) { return ceil_div(o.positions, o.block); }
 
-// Of the units that are nearest to each other beside the band.
+// Distance between the nearest pair of units that is wholly outside the band.
 std::int64_t nearest_beside_band(const AttentionPatternOptions& o) { return ceil_div(o.band - 1, o.block) + 1; }
 
-// Pairs of units beside the band that a head keeps.
+// Pairs of units outside the band that a head keeps.
 std::int64_t kept_of(const AttentionPatternOptions& o) {
-  const std::int64_t lines = std::max<std::int64_t>(units_of(o) - nearest_beside_band(o), 0);  // diagonals on a side
+  const std::int64_t lines = std::max<std::int64_t>(units_of(o) - nearest_beside_band(o), 0);  // diagonals on one side
   const std::int64_t beside = lines * (lines + 1) / (o.causal ? 2 : 1);
   return std::llround(o.density * static_cast<double>(beside));
 }
@@ -45,7 +45,7 @@ void AttentionPattern::check(const AttentionPatternOptions& o) {
 
 namespace {
 
-// Offsets of the diagonals beside the band, ascending.
+// Offsets of the diagonals outside the band, ascending.
 std::vector<std::int64_t> diagonals_of(const AttentionPatternOptions& o, std::int64_t units) {
   const std::int64_t nearest = nearest_beside_band(o);
   std::vector<std::int64_t> diagonals;
@@ -54,7 +54,7 @@ std::vector<std::int64_t> diagonals_of(const AttentionPatternOptions& o, std::in
   return diagonals;
 }
 
-// The c of probabilities min(1, c / distance) by which `kept` pairs are expected: their number rises with c.
+// The c for which probabilities min(1, c / distance) keep `kept` pairs in expectation, by bisection: the number rises with c.
 double scale_for(std::int64_t units, std::span<const std::int64_t> diagonals, std::int64_t kept) {
   const auto expected = [&](double c) {
     double sum = 0;
@@ -64,7 +64,7 @@ double scale_for(std::int64_t units, std::span<const std::int64_t> diagonals, st
     }
     return sum;
   };
-  double low = 0, high = static_cast<double>(units);  // all of these are kept
+  double low = 0, high = static_cast<double>(units);  // `high` keeps all pairs
   for (int i = 0; i < 100 && low < high; ++i) {
     const double middle = 0.5 * (low + high);
     (expected(middle) < static_cast<double>(kept) ? low : high) = middle;
@@ -72,13 +72,13 @@ double scale_for(std::int64_t units, std::span<const std::int64_t> diagonals, st
   return high;
 }
 
-// `count` different numbers below `most`, ascending; every such set is equally likely (Bentley and Floyd, "A sample of
+// Draws `count` different numbers below `most`, ascending. Every such set is equally likely (Bentley and Floyd, "A sample of
 // brilliance", 1987).
 class Sampler {
  public:
   Sampler(RngStream stream, std::int64_t head) : stream_(stream), step_(static_cast<std::uint64_t>(head)) {}
 
-  // Farther from 0 and 1 than sums of expected numbers are rounded.
+  // A result is farther from 0 and from 1 than the rounding error of a sum of expected numbers.
   double uniform() { return (static_cast<double>(random_u32(stream_, step_, next_++) >> 12) + 0.5) * 0x1p-20; }
 
   template <class Body>
@@ -100,7 +100,7 @@ class Sampler {
  private:
   RngStream stream_;
   std::uint64_t step_, next_ = 0;
-  std::vector<bool> taken_;  // none between two samples
+  std::vector<bool> taken_;  // all false between two samples
   std::vector<std::int64_t> chosen_;
 };
 
@@ -124,7 +124,7 @@ AttentionPattern::AttentionPattern(const AttentionPatternOptions& options) : opt
 
 AttentionPattern::~AttentionPattern() = default;
 
-// Diagonals come by ascending offset, so that the keys of a row do too.
+// The diagonals are visited by ascending offset, so the keys of a row ascend too.
 void AttentionPattern::draw(std::int64_t head, double scale, std::span<const std::int64_t> diagonals) {
   Sampler sampler(options_.stream, head);
   std::vector<Pair> pairs;

@@ -17,7 +17,7 @@ struct BatchNormSaved {
   Communicator* ranks;
 };
 
-// Each of the two [c] becomes its mean over the ranks.
+// Replaces each of the two tensors [c] by its mean over the ranks.
 void average(Communicator& ranks, const Tensor& first, const Tensor& second) {
   const std::int64_t channels = first.numel();
   const Tensor both = Tensor::empty({2 * channels}, DType::f64);
@@ -29,7 +29,7 @@ void average(Communicator& ranks, const Tensor& first, const Tensor& second) {
   second.copy_from(both.slice(0, channels, 2 * channels).to(second.dtype()));
 }
 
-// Of the rows of all ranks: the mean of squares less the square of the mean, in f64, where squares of f32 are exact.
+// Statistics over all ranks: var is the mean square less the square of the mean, in f64, where squares of f32 are exact.
 void share_statistics(Communicator& ranks, const Tensor& mean, const Tensor& var) {
   const Tensor first = mean.to(DType::f64).clone(), square = var.to(DType::f64).clone();
   double* const means = first.data<double>();
@@ -49,7 +49,7 @@ class BatchNormOp final : public Op {
 
   Grads backward(const Tensor& grad_y, NeedsGrad needs) override {
     const auto& [saved_x, gamma, mean, inv_std, saved_relu, training, residual, ranks] = saved_;
-    // What was read lies in a cache; a fresh tensor must be brought into it before it can be written.
+    // grad_y was read and is in the cache. A fresh tensor would have to be loaded into it before it can be written.
     const bool may_overwrite = grad_y.sole_owner();
     const auto over_grad_y = [&] { return may_overwrite ? grad_y : Tensor::empty_like(grad_y); };
     const Tensor x = as_rows(saved_x);
@@ -71,7 +71,7 @@ class BatchNormOp final : public Op {
     if (needs[0]) {
       grads[0] = residual_needed ? Tensor::empty_like(saved_x) : over_grad_y();
       Tensor sum_h = grads[1], sum = grads[2];
-      if (ranks != nullptr) {  // by this rank's rows, the kernel divides the sums' means over the ranks
+      if (ranks != nullptr) {  // the kernel divides the mean of the ranks' sums by this rank's rows
         sum_h = sum_h.clone();
         sum = sum.clone();
         average(*ranks, sum_h, sum);

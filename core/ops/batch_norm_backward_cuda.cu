@@ -8,20 +8,20 @@
 namespace tessera::cuda {
 namespace {
 
-// How a ReLU's cut is known: there was none, from y, or from x.
+// Source of the ReLU's mask: nothing (there is no ReLU), its output y, or the input x of the batch norm.
 enum class Cut { none, y, x };
 
-// The gradient that counts behind a ReLU. A NaN in y lets it pass.
+// The gradient after the mask of the ReLU. Where y is NaN, the gradient passes.
 template <class T, Cut kCut>
 struct MaskedGradient {
   using C = Compute<T>;
   const T* x;
   const T* g;
-  const T* y;  // of Cut::y
+  const T* y;  // read with Cut::y only
   const C* mean;
   const C* inv_std;
   const C* gamma;
-  const C* beta;  // of Cut::x
+  const C* beta;  // read with Cut::x only
   std::int64_t columns;
 
   template <int N>
@@ -30,7 +30,7 @@ struct MaskedGradient {
   };
   template <int N>
   struct Channel {
-    Numbers<C, N> centre, scale, shift;  // the last two of Cut::x
+    Numbers<C, N> centre, scale, shift;  // scale and shift are set with Cut::x only
   };
 
   template <int N>
@@ -55,7 +55,7 @@ struct MaskedGradient {
     if constexpr (kCut == Cut::y) item.y = Numbers<T, N>::load(y + at);
     return item;
   }
-  // As Normalise rounds it, so that both see one sign.
+  // With Cut::x, rounds as Normalise does, so that both see the same sign.
   template <int N>
   __device__ C at(const Channel<N>& channel, const Item<N>& item, int i) const {
     const C all = item.g.at[i];
@@ -180,7 +180,7 @@ struct Operands {
   const Tensor &x, &grad_y, &mean, &inv_std, &gamma;
 };
 
-// Calls body with the gradient that counts, its element type and how it is known as constants.
+// Calls body with the MaskedGradient. Its element type and its Cut are compile-time constants.
 template <class Body>
 void with_gradient(const Operands& o, const BatchNormRelu& relu, Body&& body) {
   dispatch_numbers(o.x.dtype(), "batch_norm", [&]<class T>() {

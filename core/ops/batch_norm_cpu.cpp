@@ -8,7 +8,7 @@
 namespace tessera::cpu {
 namespace {
 
-// Per-part partial results, [parts][channels], joined in the order of the parts.
+// Partial results of each part, [parts][channels]. They are joined in the order of the parts.
 class Partials {
  public:
   Partials(int parts, std::int64_t channels)
@@ -25,7 +25,7 @@ class Partials {
   std::vector<double> values_;
 };
 
-// Calls body.operator()<a, b>() with the two facts as constants: no branch stays in the loops.
+// Calls body.operator()<a, b>() with a and b as compile-time constants, so that no branch stays in the loops.
 template <class Body>
 void with_constants(bool a, bool b, Body&& body) {
   if (a) return b ? body.template operator()<true, true>() : body.template operator()<true, false>();
@@ -37,7 +37,7 @@ T* data_or_null(const Tensor& tensor) {
   return tensor.defined() ? tensor.data<T>() : nullptr;
 }
 
-// A call in the loops would cost more than what it does.
+// Always inlined: a call in the loops would cost more than the arithmetic.
 template <class Block>
 [[gnu::always_inline]] inline Block affine(const Block& x, const Block& centre, const Block& scale, const Block& shift) {
   return (x - centre) * scale + shift;
@@ -70,19 +70,19 @@ void normalise(const Tensor& x, const Tensor& mean, const Tensor& inv_std, const
   });
 }
 
-// How a ReLU's cut is known: there was none, from y, or from x.
+// Source of the ReLU's mask: nothing (there is no ReLU), its output y, or the input x of the batch norm.
 enum class Cut { none, y, x };
 
-// The gradient that counts behind a ReLU, walked channel block by channel block.
+// The gradient after the mask of the ReLU, walked one block of channels at a time.
 template <class T, Cut kCut>
 struct MaskedGradient {
   const T* x;
   const T* g;
-  const T* y;  // of Cut::y
+  const T* y;  // read with Cut::y only
   T* masked;  // null: not kept
-  const Compute<T>*mean, *inv_std, *gamma, *beta;  // the last of Cut::x
+  const Compute<T>*mean, *inv_std, *gamma, *beta;  // beta is read with Cut::x only
 
-  // What of channels [c, c + Block::kChannels) is the same for all rows.
+  // Values of channels [c, c + Block::kChannels) that are the same for all rows.
   template <class Block>
   struct Channels {
     Block centre, scale, shift;
@@ -110,7 +110,7 @@ struct MaskedGradient {
   }
 };
 
-// Sums of g and of g * (x - mean) over rows [begin, end), added to the part's doubles.
+// Adds the sums of g and of g * (x - mean) over rows [begin, end) to the part's doubles.
 template <class T, class Block, Cut kCut, bool kKeep>
 void add_piece(const MaskedGradient<T, kCut>& gradient, std::int64_t begin, std::int64_t end, std::int64_t channels,
                std::int64_t c, double* sum_g, double* sum_gx) {
@@ -203,7 +203,7 @@ struct BackwardOperands {
   const Tensor &x, &grad_y, &mean, &inv_std, &gamma;
 };
 
-// Calls body with the gradient that counts, its element type and how it is known as constants.
+// Calls body with the MaskedGradient. Its element type and its Cut are compile-time constants.
 template <class Body>
 void with_gradient(const BackwardOperands& o, const BatchNormRelu& relu, const Tensor& masked, Body&& body) {
   dispatch_floating(o.x.dtype(), "batch_norm", [&]<class T>() {

@@ -45,7 +45,7 @@ struct BatchStatistics {
     return Item<N>::load(x + row * columns + column);
   }
 
-  // Deviations from the batch's own mean stay exact where the mean is large; their sum says how far its rounding put it off.
+  // Deviations from the mean of the items stay exact even if that mean is large. Their sum gives the rounding error of the mean.
   template <int N, int U>
   __device__ void add(int, const Item<N> (&items)[U], int count, std::int64_t, const ColumnPlace&, State (&states)[N]) const {
     const C share = C(1) / static_cast<C>(count);
@@ -75,7 +75,7 @@ struct BatchStatistics {
   }
   __device__ void finish(std::int64_t, std::int64_t column, const State& all) const {
     mean[column] = static_cast<C>(all.mean);
-    // Not fmax: it would make a variance of NaN 0.
+    // Not fmax: it would turn a variance of NaN into 0.
     var[column] = static_cast<C>((all.m2 < 0 ? 0.0 : all.m2) / all.count);
   }
 };
@@ -94,7 +94,7 @@ struct Normalise {
     Numbers<C, N> centre, scale, shift;
   };
   const T* x;
-  const T* residual;  // null: none
+  const T* residual;  // null: no residual
   const C* mean;
   const C* inv_std;
   const C* gamma;

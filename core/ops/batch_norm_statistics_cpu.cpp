@@ -24,8 +24,8 @@ struct Moments {
   }
 };
 
-// Adds the moments of rows [begin, end) to moments[c...]. Two walks over a piece in cache: the second one also measures how
-// far the rounded mean of the first is off.
+// Adds the moments of rows [begin, end) to moments[c...]. The piece is in cache and is walked twice: the second walk also
+// measures how far the rounded mean of the first one is off.
 template <class T, class Block>
 void join_piece(const T* x, std::int64_t begin, std::int64_t end, std::int64_t channels, std::int64_t c, Moments* moments) {
   Block sum = Block::filled(0);

@@ -36,13 +36,13 @@ class Conv2dOp final : public Op {
 
  private:
   Tensor x_;
-  Tensor weight_;  // as products read it
-  DType parameter_;  // of the weight as it was given, and of its gradient
+  Tensor weight_;  // as the products read it
+  DType parameter_;  // dtype of the given weight, and of its gradient
   bool bias_;
   Conv2dOptions options_;
 };
 
-// With its rectifier, where nothing is recorded: profiles and numeric checks know it by its name.
+// A convolution with its ReLU, used when no graph is recorded. Profiles and numeric checks know it by its name.
 class Conv2dReluOp final : public Op {
  public:
   explicit Conv2dReluOp(std::int64_t taps) : taps_(taps) {}
@@ -51,7 +51,7 @@ class Conv2dReluOp final : public Op {
   std::int64_t multiply_adds(const Shape& y) const override { return y.numel() * taps_; }
 
  private:
-  std::int64_t taps_;  // that an output element sums
+  std::int64_t taps_;  // inputs that an output element sums
 };
 
 void check_channels(const Shape& x, const Shape& weight, std::int64_t groups) {

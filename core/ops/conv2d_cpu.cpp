@@ -21,14 +21,14 @@ namespace {
 using reference::Conv2dGeometry;
 using Method = Conv2dPlan::Method;
 
-constexpr std::size_t kWeight = 1;  // among a primitive's operands
+constexpr std::size_t kWeight = 1;  // index among a primitive's operands
 
 thread_local std::map<std::string, std::size_t> runs;
 
 Tensor as_pixels(const Tensor& x) { return x.reshape({x.dim(0) * x.dim(1) * x.dim(2), x.dim(3)}); }
 Tensor as_matrix(const Tensor& weight) { return weight.reshape({weight.dim(0), weight.dim(1) * weight.dim(2) * weight.dim(3)}); }
 
-// Images [n, h, w, in] as [n, oh, ow, kh, kw in] without copying, of a geometry of patches.
+// Views images [n, h, w, in] as [n, oh, ow, kh, kw in] without copying. The geometry must be of patches.
 Tensor as_windows(const Tensor& x, const Conv2dGeometry& g) {
   return x.reshape({g.n, g.oh, g.kh, g.ow, g.kw * g.in}).permute({0, 1, 3, 2, 4});
 }
@@ -45,7 +45,7 @@ void execute(onednn::Primitive& primitive, const Tensor& x, const Tensor& weight
   }
 }
 
-// The gradients of the parts are joined in their order.
+// The gradients of the parts are added in the order of the parts.
 void execute_parts(const Conv2dPlan& plan, const Tensor& x, const Tensor& grad_weight, const Tensor& grad_y,
                    const Tensor& grad_bias) {
   std::vector<Tensor> weights{grad_weight};
@@ -54,7 +54,7 @@ void execute_parts(const Conv2dPlan& plan, const Tensor& x, const Tensor& grad_w
     weights.push_back(Tensor::empty_like(grad_weight));
     biases.push_back(grad_bias.defined() ? Tensor::empty_like(grad_bias) : Tensor());
   }
-  // Allocated here: plans of memory compare histories, whose order threads would change.
+  // Allocated here: memory plans compare histories of allocations, and threads would change their order.
   std::vector<std::vector<Tensor>> buffers;
   for (const auto& primitive : plan.parts) buffers.push_back(primitive->buffers());
   parallel_parts(x.dim(0), static_cast<int>(plan.parts.size()), [&](std::int64_t begin, std::int64_t end, int part) {
@@ -69,7 +69,7 @@ void execute_parts(const Conv2dPlan& plan, const Tensor& x, const Tensor& grad_w
   }
 }
 
-// execute() with the weight reordered once per ConstantWeights scope.
+// Like execute(), but the weight is reordered once per ConstantWeights scope.
 void execute_constant(const Conv2dPlan& plan, const Tensor& x, const Tensor& weight, const Tensor& y, const Tensor& bias) {
   onednn::Primitive& primitive = *plan.primitive;
   const auto described = [&] { return plan.channels_first ? weight.permute({0, 3, 1, 2}).contiguous() : weight; };
@@ -81,7 +81,7 @@ void execute_constant(const Conv2dPlan& plan, const Tensor& x, const Tensor& wei
   primitive.execute(data, kWeight);
 }
 
-// Filters as the plan's kernels take them, once per ConstantWeights scope where there is one.
+// Filters in the layout of the plan's kernels. In a ConstantWeights scope, they are laid out once.
 template <class Derive>
 Tensor laid_out(const Conv2dPlan& plan, const Tensor& weight, Derive&& derive) {
   return ConstantWeights::current() != nullptr ? ConstantWeights::current()->derived(plan.user, weight, derive) : derive();

@@ -26,7 +26,7 @@ Tensor with_channels(const Tensor& x, std::int64_t channels) {
   return Tensor::empty(shape, x.dtype(), x.device());
 }
 
-// Runs the plan for the pass, chosen first where it is new.
+// Runs the plan of the pass. A new plan is chosen first.
 void run_planned(Conv2dPass pass, const Conv2dGeometry& g, const Tensor& images, const ConvEpilogue& epilogue,
                  const std::function<bool(const Conv2dPlan&)>& run) {
   thread_local PlanCache<Conv2dPlan> cache;
@@ -62,7 +62,7 @@ void run_planned(Conv2dPass pass, const Conv2dGeometry& g, const Tensor& images,
   TESSERA_CHECK(run(*plan), DeviceError, "conv2d: ", plan->algorithm, " ran before and is refused now: ", describe(g));
 }
 
-// Operands of a forward pass. The weight and bias may be f32 beside half images.
+// Operands of a forward pass. With half images, the weight and bias may be f32.
 struct Forward {
   const Tensor& x;
   const Tensor& weight;

@@ -16,7 +16,7 @@ __device__ double as_double(T element) {
   return static_cast<double>(widen(element));
 }
 
-// A thread sums one element of y.
+// Each thread sums one element of y.
 template <class T>
 __global__ void conv2d_forward_kernel(Conv2dGeometry g, Index group_in, Index group_out, const T* x, const T* weight, T* y) {
   const auto& [stride, padding, dilation, groups] = g.options;
@@ -42,7 +42,7 @@ __global__ void conv2d_forward_kernel(Conv2dGeometry g, Index group_in, Index gr
   }
 }
 
-// A thread sums one element of grad_x over the outputs that read it: those with oy * stride - padding + ky * dilation = iy.
+// Each thread sums one element of grad_x over the outputs that read it: those with oy * stride - padding + ky * dilation = iy.
 template <class T>
 __global__ void conv2d_backward_input_kernel(Conv2dGeometry g, Index group_in, Index group_out, const T* grad_y, const T* weight,
                                              T* grad_x) {
@@ -53,7 +53,7 @@ __global__ void conv2d_backward_input_kernel(Conv2dGeometry g, Index group_in, I
     const Index ix = i / g.in % g.w;
     const Index iy = i / (g.in * g.w) % g.h;
     const Index image = i / (g.in * g.w * g.h);
-    const Index first = channel / group_in * group_out;  // output of the channel's group
+    const Index first = channel / group_in * group_out;  // first output channel of the channel's group
     double sum = 0;
     for (Index ky = 0; ky < g.kh; ++ky) {
       const Index down = iy + padding.h - ky * dilation.h;
@@ -74,7 +74,7 @@ __global__ void conv2d_backward_input_kernel(Conv2dGeometry g, Index group_in, I
 
 constexpr unsigned kThreads = 256;
 
-// A block sums one element of grad_weight, each thread every kThreads-th output position.
+// Each block sums one element of grad_weight. A thread takes every kThreads-th output position.
 template <class T, class W>
 __global__ void conv2d_backward_weight_kernel(Conv2dGeometry g, Index group_in, Index group_out, const T* x, const T* grad_y,
                                               W* grad_weight) {

@@ -18,11 +18,11 @@ using reference::Conv2dGeometry;
 using Desc = dnnl::memory::desc;
 using Dims = dnnl::memory::dims;
 
-// oneDNN's descriptions of our tensors. It names sizes in NCHW and OIHW order whatever the strides. Weights are kept in f32.
+// oneDNN's descriptions of our tensors. It names sizes in NCHW and OIHW order for all strides. Weights are stored in f32.
 struct Layouts {
   Desc x, weight, bias, y;
   Dims weight_sizes, weight_strides;
-  DType dtype;  // of images, and of weights while they are multiplied
+  DType dtype;  // of the images, and of the weights during the product
 };
 
 Layouts describe(const Conv2dGeometry& g, DType dtype, bool with_bias) {
@@ -43,8 +43,8 @@ Layouts describe(const Conv2dGeometry& g, DType dtype, bool with_bias) {
           dtype};
 }
 
-// oneDNN counts gaps between taps (0 = dense) and takes the border on both sides. Ours may leave pixels on the right that no
-// window reaches; the right border then is 0.
+// oneDNN counts gaps between taps (0 = dense) and takes the padding of both sides. Our windows may leave pixels on the right
+// uncovered. The right padding is then 0.
 struct Window {
   Dims stride, dilation, left, right;
 };
@@ -65,14 +65,14 @@ using Forward = dnnl::convolution_forward;
 using BackwardInput = dnnl::convolution_backward_data;
 using BackwardWeight = dnnl::convolution_backward_weights;
 
-// What oneDNN is asked for; where it differs from our layouts, the primitive reorders on the way in and out.
+// What oneDNN is asked for. Where a layout differs from ours, the primitive reorders on the way in and out.
 struct Request {
   dnnl::algorithm algorithm;
   Desc x, y;
-  bool plain_weight = false;  // in our layout; otherwise oneDNN chooses it
+  bool plain_weight = false;  // the weight is in our layout; otherwise oneDNN chooses the layout
   bool relu = false;
-  // Winograd takes weights that are transformed already, and smaller tiles where they suit; forward_training transforms them in
-  // every call.
+  // With forward_inference, Winograd takes weights that are transformed already, and smaller tiles where they suit. With
+  // forward_training, it transforms the weights in every call.
   dnnl::prop_kind kind = dnnl::prop_kind::forward_training;
 };
 
@@ -95,8 +95,8 @@ std::unique_ptr<onednn::Primitive> build_forward(const Layouts& l, const Window&
   return std::make_unique<onednn::Primitive>(Forward(chosen), chosen.scratchpad_desc(), operands);
 }
 
-// oneDNN 2.6's jit_bf16_1x1 (AVX-512 without AMX) multiplies the channels of y in pairs. Where their number is odd in NHWC, the
-// last is paired with the next pixel's first: for some sizes the gradient is wrong.
+// oneDNN 2.6's jit_bf16_1x1 (AVX-512 without AMX) multiplies the channels of y in pairs. If their number is odd in NHWC, it pairs
+// the last channel with the first of the next pixel: for some sizes the gradient is wrong.
 bool pairs_across_pixels(const BackwardInput::primitive_desc& chosen, const Layouts& l) {
   const std::int64_t channels = l.weight_sizes[l.weight_sizes.size() - 4];  // of y, in a group
   const bool pairs = std::string_view(chosen.impl_info_str()).starts_with("jit_bf16_1x1");
@@ -135,7 +135,7 @@ std::unique_ptr<onednn::Primitive> build(Conv2dPass pass, const Layouts& layouts
   });
 }
 
-// Images stay NHWC; the weights' layout is oneDNN's choice first (reordering them costs microseconds), then ours.
+// Images stay NHWC. The weights take the layout of oneDNN's choice (reordering costs microseconds) or, if that fails, ours.
 std::unique_ptr<onednn::Primitive> build_nhwc(Conv2dPass pass, const Layouts& l, const Window& window, bool relu) {
   for (const bool plain_weight : {false, true}) {
     const Request request{dnnl::algorithm::convolution_direct, l.x, l.y, plain_weight, relu};
@@ -144,19 +144,19 @@ std::unique_ptr<onednn::Primitive> build_nhwc(Conv2dPass pass, const Layouts& l,
   return nullptr;
 }
 
-// Images are reordered to oneDNN's blocked layout and back: pays where the algorithm gains more than the reorders cost.
+// Reorders the images to oneDNN's blocked layout and back. This pays where the algorithm gains more than the reorders cost.
 std::unique_ptr<onednn::Primitive> build_blocked(Conv2dPass pass, const Layouts& l, const Window& window,
                                                  dnnl::algorithm algorithm, bool relu, dnnl::prop_kind kind) {
   return build(pass, l, window,
                {algorithm, onednn::any_layout(l.x.dims(), l.dtype), onednn::any_layout(l.y.dims(), l.dtype), false, relu, kind});
 }
 
-// Of transformed filters: 256 by 256 channels take 9 MiB of it. Beyond it they leave the caches, and every thread holds a sum of
-// their size.
+// Limit of the transformed filters. 256 by 256 channels take 9 MiB. Larger filters leave the caches, and every thread holds a sum
+// of their size.
 constexpr std::int64_t kMostFilterBytes = std::int64_t{12} << 20;
 
-// "conv2d.forward n128 h32 w32 c16>16 k3x3 s1x1 p1x1 d1x1 g1 bias0 threads2", at its end " relu" and " constant" where they
-// hold, and " bf16"
+// "conv2d.forward n128 h32 w32 c16>16 k3x3 s1x1 p1x1 d1x1 g1 bias0 threads2", followed by " relu", " constant" and " bf16" where
+// they hold
 std::string decision_key(Conv2dPass pass, const Conv2dGeometry& g, DType dtype, const Conv2dForm& form) {
   return str("conv2d.", name_of(pass), ' ', describe(g), " bias", static_cast<int>(form.bias), " threads", onednn::threads_now(),
              form.relu ? " relu" : "", form.constant_weight ? " constant" : "", dtype == DType::bf16 ? " bf16" : "");
@@ -164,9 +164,9 @@ std::string decision_key(Conv2dPass pass, const Conv2dGeometry& g, DType dtype, 
 
 using Method = Conv2dPlan::Method;
 
-constexpr std::int64_t kFewChannels = 16;  // of the widest vector
+constexpr std::int64_t kFewChannels = 16;  // f32 numbers in the widest vector
 
-// With a constant weight its transform is done once; oneDNN does it from OIHW only.
+// A constant weight is transformed once. oneDNN can do that from OIHW only.
 Conv2dPlan onednn_winograd(Conv2dPass pass, const Conv2dGeometry& g, const Conv2dForm& form) {
   Layouts layouts = describe(g, DType::f32, form.bias);
   if (form.constant_weight) layouts.weight = onednn::strided(layouts.weight_sizes, {g.in * g.kh * g.kw, g.kh * g.kw, g.kw, 1});
@@ -181,8 +181,8 @@ Conv2dPlan with_filters(Method method, const char* algorithm) {
   return plan;
 }
 
-// Threads inside oneDNN's bf16 weight gradient wait for each other in loops, several times a call: where another program takes a
-// processor from one of them, all stand still, for seconds. Parts that know of one thread alone never wait.
+// Threads inside oneDNN's bf16 weight gradient spin several times a call to wait for each other. If another program takes a
+// processor from one of them, all stand still, for seconds. Parts that run on a single thread never wait.
 Conv2dPlan split(const Conv2dGeometry& g, DType dtype, const Conv2dForm& form) {
   Conv2dPlan plan{Method::split, "split", nullptr};
   const std::int64_t parts = std::min<std::int64_t>(onednn::threads_now(), g.n);
@@ -211,7 +211,7 @@ std::vector<Conv2dPlan> candidates_for(Conv2dPass pass, const Conv2dGeometry& g,
   if (splits && (choose || all.empty())) offer(split(g, dtype, form));
   const bool evenly = !all.empty() && !all.back().parts.empty() && g.n % onednn::threads_now() == 0;
   if (!all.empty() && !choose) return all;
-  if (!evenly) {  // of equal parts none of the library's other ways is faster
+  if (!evenly) {  // with equal parts, no other way of the library is faster
     const Layouts layouts = describe(g, dtype, form.bias);
     const Window window = describe_window(g);
     offer({Method::onednn, "nhwc", build_nhwc(pass, layouts, window, form.relu)});
@@ -224,7 +224,7 @@ std::vector<Conv2dPlan> candidates_for(Conv2dPass pass, const Conv2dGeometry& g,
   if (choose && of_patches && g.in >= kFewChannels) offer_patches();
   if (!choose || !winograd::suits(g)) return all;
   if (dtype == DType::f32) offer(onednn_winograd(pass, g, form));
-  const bool offered = dtype == DType::f32 || !all.empty();  // bf16 that the library has no convolution of is widened
+  const bool offered = dtype == DType::f32 || !all.empty();  // without a convolution of the library, bf16 is widened
   if (offered && winograd::filter_bytes(g) <= kMostFilterBytes) all.push_back(with_filters(Method::winograd, kNhwcWinograd));
   return all;
 }

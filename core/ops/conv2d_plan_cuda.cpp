@@ -19,12 +19,12 @@ namespace {
 
 using Method = Conv2dPlan::Method;
 
-constexpr std::int64_t kTensorCoreChannels = 8;  // of half types, on both sides of a convolution
+constexpr std::int64_t kTensorCoreChannels = 8;  // half types round both channel numbers of a convolution up to this
 constexpr std::size_t kMostOwn = 4;
 
 constinit bool libraries_alone = false;
 
-// "cuda.conv2d.forward n128 h32 w32 c16>16 k3x3 s1x1 p1x1 d1x1 g1 bf16 bias0 sm90x132x3352", at its end " relu", " residual" and
+// "cuda.conv2d.forward n128 h32 w32 c16>16 k3x3 s1x1 p1x1 d1x1 g1 bf16 bias0 sm90x132x3352", followed by " relu", " residual" and
 // " libraries" where they hold.
 std::string decision_key(Conv2dPass pass, const Conv2dGeometry& g, DType dtype, const ConvEpilogue& epilogue, Device device) {
   const bool tf32 = dtype == DType::f32 && tf32_products();
@@ -42,7 +42,7 @@ std::vector<Conv2dPlan> library_plans(Conv2dPass pass, const Conv2dGeometry& g, 
   Conv2dGeometry seen = g;
   seen.in = padded(g.in, g, dtype);
   seen.out = padded(g.out, g, dtype);
-  if (seen.out != g.out) epilogue = {};  // it follows when the channels too many are gone
+  if (seen.out != g.out) epilogue = {};  // it runs after the padding channels are removed
   std::vector<Conv2dPlan> all;
   for (auto& library : dnn_convolutions(pass, seen, dtype, epilogue, tf32_products(), device, engines)) {
     std::string name = library->name();
@@ -51,7 +51,7 @@ std::vector<Conv2dPlan> library_plans(Conv2dPass pass, const Conv2dGeometry& g, 
   return all;
 }
 
-// The fastest prediction of our own kernels by the name of "own", others by theirs.
+// Our own kernels, fastest prediction first. The first is named "own", the others after their description.
 std::vector<Conv2dPlan> own_plans(Conv2dPass pass, const Conv2dGeometry& g, DType dtype, Device device) {
   std::vector<Conv2dPlan> all;
   for (CoreConvPlan& own : core_conv_candidates(pass, g, dtype, limits_of(device), nullptr)) {
@@ -62,14 +62,14 @@ std::vector<Conv2dPlan> own_plans(Conv2dPass pass, const Conv2dGeometry& g, DTyp
   return all;
 }
 
-// Without a choice the first element runs. `reason`: why it is none of our own kernels, where it is none.
+// Without a choice, the first candidate runs. `reason` says why that is not one of our own kernels, if it is not.
 std::vector<Conv2dPlan> candidates_for(Conv2dPass pass, const Conv2dGeometry& g, DType dtype, const ConvEpilogue& epilogue,
                                        bool choosing, const WantedEngines& engines, Device device,
                                        std::string& reason) {
   std::vector<Conv2dPlan> all;
   if (g.is_pointwise()) all.push_back({Method::gemm, "gemm"});
   const auto predicted = plan_core_conv(pass, g, dtype, limits_of(device), &reason);
-  const bool leads = predicted && !tf32_products() && !libraries_alone;  // the model knows the library's speed in f32
+  const bool leads = predicted && !tf32_products() && !libraries_alone;  // the model predicts the library's f32 speed, not tf32
   if (predicted && !leads) reason = libraries_alone ? "no other is asked for" : "the library's tensor cores multiply in tf32";
   if (leads) all.push_back({Method::own, "own", nullptr, predicted});
   for (Conv2dPlan& plan : library_plans(pass, g, dtype, epilogue, device, engines)) all.push_back(std::move(plan));
@@ -82,8 +82,8 @@ std::vector<Conv2dPlan> candidates_for(Conv2dPass pass, const Conv2dGeometry& g,
 
 bool rounds_gradient(const Conv2dPlan& plan) { return plan.library && plan.library->rounds_gradient(); }
 
-// The candidates that run at all, without those that round a gradient where others do not; only the first such one where nothing
-// is to be chosen.
+// The candidates that run at all. Those that round a gradient are dropped if the first one kept does not. Without a choice, only
+// the first candidate that runs is kept.
 std::vector<Conv2dPlan> usable(std::vector<Conv2dPlan> all, bool choosing, const std::function<bool(const Conv2dPlan&)>& run) {
   std::vector<Conv2dPlan> kept;
   std::exception_ptr out_of_memory;

@@ -11,7 +11,7 @@
 namespace tessera::cpu {
 namespace {
 
-// The number of counted samples.
+// Checks the labels and returns the number of counted samples.
 std::int64_t check_labels(const std::int64_t* labels, std::int64_t n, std::int64_t classes, std::int64_t ignored) {
   std::int64_t counted = 0;
   for (std::int64_t i = 0; i < n; ++i) {
@@ -33,7 +33,7 @@ rows::ExpSum<T> exp_sum(const T* x, std::int64_t classes, std::vector<T>& scratc
   }
 }
 
-// What the gradients of all rows share: those of a class whose target is `even`, or `picked` more.
+// What the gradients of all rows share. The target of a class is `even`, and that of the label's class is `picked` more.
 template <class T>
 struct Targets {
   T even, picked, scale;
@@ -53,11 +53,11 @@ void gradient_row(const T* x, std::int64_t classes, std::int64_t label, const ro
   }
 }
 
-// The loss of a row whose exponentials `row` is of.
+// The loss of a row. `row` has the largest logit and the sum of the exponentials.
 template <class T>
 double row_loss(const T* x, std::int64_t classes, std::int64_t label, double smoothing, const rows::ExpSum<T>& row) {
   if (label < 0) return 0.0;
-  const T top = row.top;  // by name: Clang 14 lets no loop of OpenMP see a structured binding
+  const T top = row.top;  // a named copy: in Clang 14, an OpenMP loop cannot read a structured binding
   const double log_total = std::log(static_cast<double>(row.total));
   const double picked = log_total - static_cast<double>(x[label] - top);
   if (smoothing == 0.0) return picked;  // 0 * inf would turn a class of probability 0 into NaN

@@ -5,8 +5,8 @@
 namespace tessera::cuda {
 namespace {
 
-// The loss of each row, 0 where it does not count and NaN where the label names no class; of its exponentials the largest
-// exponent and the sum.
+// Writes the loss of each row: 0 if the label is ignored, NaN if it names no class. Also writes the row's largest logit and the
+// sum of its exponentials.
 template <class T>
 struct RowLosses {
   using Pieces = void;
@@ -123,7 +123,7 @@ struct RowGradients {
   const std::int64_t* labels;
   std::int64_t ignored;
   std::int64_t classes;
-  T even;  // what smoothing takes from every class
+  T even;  // target that smoothing gives every class
   T picked;
   T* grad;
 

@@ -31,7 +31,7 @@ __device__ void drop_block(const Pack<T, 4>& x, const DropoutRule& rule, std::ui
   }
 }
 
-// An item is a block of four random words. `packs`: addresses allow it to move at once.
+// An item is a block of four elements and of four random words. `packs`: the addresses allow a block to move at once.
 template <class T>
 __global__ void dropout_forward_kernel(const T* x, std::int64_t count, DropoutRule rule, const StepStateData* state, T* y,
                                        std::uint8_t* mask, bool packs) {

@@ -9,7 +9,7 @@
 namespace tessera::cuda {
 namespace {
 
-// Rows as packs of kWidth elements; a wrong id gives NaN.
+// Copies rows as packs of kWidth elements. A wrong id gives NaN.
 template <class T, int kWidth>
 __global__ void embedding_forward_kernel(const std::int64_t* ids, const T* weight, std::int64_t rows, std::int64_t packs,
                                          std::int64_t count, T* y) {

@@ -1,4 +1,4 @@
-// Built with fast-math, which vectorises exp. A NaN enters the sum, whatever the comparisons made of it.
+// Built with fast-math, which vectorises exp. A NaN enters the sum, even if the comparisons of largest() ignore it.
 #include "core/ops/exp_row_cpu.h"
 
 #include <cmath>

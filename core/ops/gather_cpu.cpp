@@ -7,7 +7,7 @@
 namespace tessera::cpu {
 namespace {
 
-// x restricted to what index can name, with stride 0 along the axis: adding index * stride gives the element.
+// The part of x that index can address, with stride 0 along the axis. Adding index * stride to an offset gives the element.
 Tensor origin(const Tensor& x, int axis, const Shape& index) {
   Tensor view = x;
   for (int i = 0; i < x.rank(); ++i) view = view.slice(i, 0, i == axis ? 1 : index[i]);
@@ -35,9 +35,9 @@ void gather_forward(const Tensor& x, int axis, const Tensor& index, const Tensor
   });
 }
 
-// Serial: two indices may name one element, and the order of additions must not depend on threads.
+// Serial: two indices may address the same element, and the order of additions must not depend on threads.
 void gather_backward(const Tensor& grad_y, int axis, const Tensor& index, const Tensor& grad_x) {
-  if (grad_x.dtype() == DType::bf16) {  // sums of many terms
+  if (grad_x.dtype() == DType::bf16) {  // in f32, since sums have many terms
     return in_f32([&](const Tensor& from, const Tensor& to) { gather_backward(from, axis, index, to); }, grad_x, grad_y);
   }
   grad_x.fill(0.0);

@@ -10,7 +10,7 @@
 namespace tessera::cuda {
 namespace {
 
-// x restricted to what index can name, with stride 0 along the axis: adding index * stride gives the element.
+// The part of x that index can address, with stride 0 along the axis. Adding index * stride to an offset gives the element.
 Tensor origin(const Tensor& x, int axis, const Shape& index) {
   Tensor view = x;
   for (int i = 0; i < x.rank(); ++i) view = view.slice(i, 0, i == axis ? 1 : index[i]);
@@ -30,7 +30,7 @@ struct Axis {
   std::int64_t stride;
 };
 
-// Operands: y, index, x's origin. A wrong index gives NaN.
+// The loop's operands are y, index and the origin of x. A wrong index gives NaN.
 template <class T>
 __global__ void gather_forward_kernel(const __grid_constant__ StridedLoop<3> loop, std::int64_t count, Axis axis,
                                       const std::int64_t* index, const T* x, T* y) {
@@ -42,8 +42,8 @@ __global__ void gather_forward_kernel(const __grid_constant__ StridedLoop<3> loo
   }
 }
 
-// Operands: grad_y, index, grad_x's origin. Writes which element of grad_x takes the i-th gradient, -1 for none, and that
-// gradient.
+// The loop's operands are grad_y, index and the origin of grad_x. targets[i] is the element of grad_x that takes gradient i
+// (-1: none), and terms[i] is that gradient.
 template <class T>
 __global__ void gather_targets_kernel(const __grid_constant__ StridedLoop<3> loop, std::int64_t count, Axis axis,
                                       const std::int64_t* index, const T* grad_y, std::int64_t* targets, T* terms) {

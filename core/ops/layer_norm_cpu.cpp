@@ -21,7 +21,7 @@ struct Statistics {
   C mean, inv_std;
 };
 
-// Of layer norm, or of RMS norm where not centred: its mean is 0, and it has no beta.
+// One row of layer norm, or of RMS norm without kCentred: RMS norm has no beta, and its mean is 0.
 template <bool kCentred, class T, class C = Compute<T>>
 Statistics<C> forward_row(const T* x, const C* gamma, [[maybe_unused]] const C* beta, std::int64_t n, double eps,
                           rows::Stores stores, T* y) {
@@ -64,7 +64,7 @@ void forward(const Tensor& x, const C* gamma, const C* beta, double eps, T* y, C
   });
 }
 
-// What a backward reads, and of one row the mean and inv_std.
+// Operands of a backward pass. mean and inv_std have one number per row.
 template <bool kCentred, class T>
 struct Gradient {
   using C = Compute<T>;
@@ -109,10 +109,10 @@ void input_row(const Gradient<kCentred, T>& o, std::int64_t row, rows::Stores st
   }
 }
 
-// Rows that are summed before a column's doubles are touched: those weigh four times what a row does.
+// Rows that are summed before the doubles of a column are updated: the update costs four times as much as a row.
 constexpr std::int64_t kRows = 8;
 
-// gamma and beta [n] += the sums over up to kRows rows.
+// Adds the sums over rows [first, last), kRows at most, to gamma and beta [n].
 template <bool kCentred, class T>
 void add_parameters(const Gradient<kCentred, T>& o, std::int64_t first, std::int64_t last, double* gamma,
                     [[maybe_unused]] double* beta) {
@@ -131,7 +131,7 @@ void add_parameters(const Gradient<kCentred, T>& o, std::int64_t first, std::int
   }
 }
 
-// Sums of parameters are those of blocks of rows, joined in order: the number of threads moves no bit.
+// The sums of parameters are taken over blocks of rows and joined in order, so the number of threads does not change a bit.
 constexpr std::int64_t kMostBlocks = 32, kLeastBlock = 32;
 
 std::int64_t block_of(std::int64_t rows) {
@@ -139,7 +139,7 @@ std::int64_t block_of(std::int64_t rows) {
   return std::max(kLeastBlock, round_up(even, kRows));
 }
 
-// sums [blocks][n] become the sum over the blocks, in the first.
+// Adds up sums [blocks][n] in the first block, and converts the result to `to` [n].
 template <class C>
 void join(double* sums, std::int64_t blocks, std::int64_t n, C* to) {
   for (std::int64_t block = 1; block < blocks; ++block) {
@@ -148,8 +148,8 @@ void join(double* sums, std::int64_t blocks, std::int64_t n, C* to) {
   for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<C>(sums[i]);
 }
 
-// One walk over memory for all gradients: a few rows stay in cache between theirs. `grad_x`, or grad_gamma and grad_beta, may be
-// null.
+// Computes all gradients in one walk over memory: a few rows stay in cache for both kinds of gradients. `grad_x` may be null, or
+// both grad_gamma and grad_beta.
 template <bool kCentred, class T, class C = Compute<T>>
 void backward(const Gradient<kCentred, T>& o, std::int64_t rows, T* grad_x, C* grad_gamma, C* grad_beta) {
   const std::int64_t size = block_of(rows), blocks = std::max<std::int64_t>(ceil_div(rows, size), 1);

@@ -57,7 +57,7 @@ struct LayerNormForward {
     inv_std[walk.row] = scale;
   }
 
-  // Rows that are not held have too many terms to add in C.
+  // Rows that are not held in registers have too many terms to add in C.
   template <bool kHeld, class Walk, class Term>
   __device__ C mean_of(const Walk& walk, Term&& term) const {
     using Sum = std::conditional_t<kHeld, C, double>;
@@ -94,7 +94,7 @@ struct LayerNormInput {
     run(walk, inside, [](int, const auto&, const auto&, C) {});
   }
 
-  // seen(k, g, x - mean, inv_std) for each pack k that is held.
+  // Calls seen(k, g, x - mean, inv_std) for each pack k that is held in registers.
   template <class Walk, class Seen>
   __device__ void run(const Walk& walk, bool inside, Seen&& seen) const {
     using Values = Numbers<T, Walk::kPack>;
@@ -188,8 +188,8 @@ struct LayerNormParameters {
   }
 };
 
-// All gradients in one walk over x and g, where a row fits the registers of a group of threads: each keeps the sums of its
-// columns over the rows that its group walks. Blocks leave theirs in `partials`, [blocks, n], from which LayerNormParameters finishes.
+// Computes all gradients in one walk over x and g, if a row fits the registers of a group of threads. A thread sums its columns
+// over the rows of its group. Blocks write their sums to `partials`, [blocks, n], which LayerNormParameters finishes.
 template <class T, int kGroup, int N, int kPacks>
 __global__ void __launch_bounds__(kGroup < 128 ? 128 : kGroup, kGroup < 128 ? 4 : 512 / kGroup)
     layer_norm_walk_kernel(const LayerNormInput<T> op, std::int64_t rows, Sums<2>* partials) {
@@ -246,8 +246,8 @@ __global__ void __launch_bounds__(kGroup < 128 ? 128 : kGroup, kGroup < 128 ? 4 
 template <class T, int kGroup, int N, int kPacks>
 void walk_once(Device device, std::int64_t rows, const LayerNormInput<T>& input, const LayerNormParameters<T>& parameters) {
   constexpr int kBlock = kGroup < 128 ? 128 : kGroup;
-  // As many as are resident at once. Beyond one for each processor few enough that the partial sums are a small part of what is
-  // walked.
+  // At most as many blocks as are resident at once. Beyond one block per multiprocessor, each block has 16 rows or more: the
+  // partial sums are then a small part of the data.
   constexpr std::int64_t kRows = kBlock / kGroup;
   const std::int64_t processors = limits_of(device).processors;
   const std::int64_t spread = std::min((rows + kRows - 1) / kRows, processors);
@@ -260,10 +260,10 @@ void walk_once(Device device, std::int64_t rows, const LayerNormInput<T>& input,
   finish_columns("layer_norm_backward", device, parameters, grid, sums);
 }
 
-// Whether the rows fit; N: of a pack.
+// Runs walk_once() if the rows fit the registers, and returns whether they do. N: numbers in a pack.
 template <class T, int N>
 bool walks_once(Device device, std::int64_t rows, const LayerNormInput<T>& input, const LayerNormParameters<T>& parameters) {
-  constexpr int kPacks = (sizeof(Compute<T>) == 8 ? 8 : 16) / N;  // numbers in registers, and as many pairs of sums
+  constexpr int kPacks = (sizeof(Compute<T>) == 8 ? 8 : 16) / N;  // 16 or 8 numbers in registers, and as many pairs of sums
   const std::int64_t packs = (input.n + N - 1) / N;
   if (packs <= 8 * kPacks) walk_once<T, 8, N, kPacks>(device, rows, input, parameters);
   else if (packs <= 32 * kPacks) walk_once<T, 32, N, kPacks>(device, rows, input, parameters);
@@ -322,7 +322,7 @@ void layer_norm_backward(const Tensor& x, const Tensor& grad_y, const Tensor& ga
         return;
       }
     }
-    // The parameters' first, so that grad_x may be grad_y.
+    // The gradients of the parameters come first, so that grad_x may be grad_y.
     if (grad_gamma.defined()) {
       reduce_columns<T>("layer_norm_backward", x.device(), 1, rows, n, all_aligned(x, grad_y), parameters);
     }

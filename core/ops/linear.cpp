@@ -34,8 +34,8 @@ class LinearOp final : public Op {
 
  private:
   Tensor x_;
-  Tensor weight_;  // as products read it
-  DType parameter_;  // of the weight as it was given, and of its gradient
+  Tensor weight_;  // as the products read it
+  DType parameter_;  // dtype of the given weight, and of its gradient
   bool bias_;
 };
 

@@ -20,7 +20,7 @@ namespace {
 
 using Desc = dnnl::memory::desc;
 
-// `dtype` is that of x and y, and of the weight while it is multiplied; the weight and bias are kept in f32.
+// `dtype` is the type of x and y, and of the weight during the product. The weight and bias are stored in f32.
 struct Sizes {
   std::int64_t rows, in, out;
   DType dtype;
@@ -34,13 +34,13 @@ Desc row_major(std::int64_t rows, std::int64_t columns, DType dtype = DType::f32
   return onednn::strided({rows, columns}, {columns, 1}, dtype);
 }
 
-// What tells forwards of one size apart.
+// Forward primitives of the same sizes differ in these.
 struct Form {
   bool bias, relu, constant_weight;
   bool inner_product;  // else a matmul
 };
 
-constexpr std::size_t kWeight = 1;  // among a forward's operands
+constexpr std::size_t kWeight = 1;  // index among a forward's operands
 
 std::unique_ptr<onednn::Primitive> forward_of(const auto& chosen, const dnnl::primitive& primitive, const Desc& x,
                                               const Desc& weight, const Desc& y, const Desc& bias) {
@@ -53,8 +53,8 @@ std::unique_ptr<onednn::Primitive> forward_of(const auto& chosen, const dnnl::pr
 
 dnnl::primitive_attr attributes_of(const Form& f) { return f.relu ? onednn::relu_attributes() : onednn::attributes(); }
 
-// Inner product with plain layouts: it reads the weights where they lie, while a matmul packs them, which for a single row costs
-// as much as the product.
+// Inner product with plain layouts. It reads the weights in place. A matmul packs them, which costs as much as the product itself
+// for a single row.
 std::unique_ptr<onednn::Primitive> build_inner_product(const Sizes& s, const Form& f) {
   const Desc x = row_major(s.rows, s.in, s.dtype);
   const Desc factor = row_major(s.out, s.in, s.dtype);
@@ -68,7 +68,7 @@ std::unique_ptr<onednn::Primitive> build_inner_product(const Sizes& s, const For
   });
 }
 
-// A weight that is kept is packed once, in the layout that the product wants.
+// A constant weight is packed once, in the layout that the product wants.
 std::unique_ptr<onednn::Primitive> build_forward(const Sizes& s, const Form& f) {
   if (f.inner_product) return build_inner_product(s, f);
   const Desc x = row_major(s.rows, s.in, s.dtype);
@@ -83,7 +83,7 @@ std::unique_ptr<onednn::Primitive> build_forward(const Sizes& s, const Form& f) 
   });
 }
 
-// Inner product with plain layouts: its weight gradient runs ahead of a matmul with a transposed operand.
+// Inner product with plain layouts: its weight gradient is faster than a matmul with a transposed operand.
 std::unique_ptr<onednn::Primitive> build_backward_weight(const Sizes& s, bool with_bias) {
   const Desc x = row_major(s.rows, s.in, s.dtype);
   const Desc weight = row_major(s.out, s.in);
@@ -105,7 +105,7 @@ std::unique_ptr<onednn::Primitive> build_backward_weight(const Sizes& s, bool wi
 
 Tensor batch_of_one(const Tensor& x) { return x.reshape({1, x.dim(0), x.dim(1)}); }
 
-// The weight is packed and rounded once per ConstantWeights scope where there is one.
+// In a ConstantWeights scope, the weight is packed and rounded once.
 bool forward_onednn(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, bool relu, bool inner_product) {
   thread_local onednn::PlanCache<onednn::Primitive> cache;
   ConstantWeights* const constant = ConstantWeights::current();
@@ -161,8 +161,8 @@ void forward_in_library(const Tensor& x, const Tensor& weight, const Tensor& bia
   if (relu) relu_forward(y, y);
 }
 
-// By a weight [in, out] that is laid out once per ConstantWeights scope: the library's sgemm reads it in order, and may so be
-// faster than its product with a packed weight, of few columns above all.
+// Multiplies by a weight [in, out] that is transposed once per ConstantWeights scope. The library's sgemm reads it in order and
+// may therefore be faster than the library's product with a packed weight, above all with few columns.
 void forward_transposed(const Tensor& x, const Tensor& weight, const Tensor& y) {
   static const auto user = std::make_shared<const char>();
   const Tensor& transposed = ConstantWeights::current()->derived(user, weight, [&] {
@@ -171,7 +171,7 @@ void forward_transposed(const Tensor& x, const Tensor& weight, const Tensor& y) 
   matmul(batch_of_one(x), batch_of_one(transposed), batch_of_one(y), {});
 }
 
-// The clock chooses a way of each of these products. They are told apart by the bias and the rectifier behind them.
+// Products for which the clock chooses how they are computed. They differ in the bias and in the ReLU after the product.
 enum class Choice : std::int64_t {
   constant,
   forward_bias,
@@ -183,7 +183,7 @@ enum class Choice : std::int64_t {
 
 struct Ways {
   const char* op;
-  std::array<const char*, 3> names;  // the first is taken without a clock; null where there is no third
+  std::array<const char*, 3> names;  // the first is used without a clock; null if there is no third
 };
 constexpr std::array<Ways, 6> kWays{{{"linear.constant", {"packed", "transposed", nullptr}},
                                      {"linear.forward bias", {"matmul", "inner_product", "panels"}},
@@ -192,13 +192,13 @@ constexpr std::array<Ways, 6> kWays{{{"linear.constant", {"packed", "transposed"
                                      {"linear.backward_weight", {"inner_product", "products", nullptr}},
                                      {"linear.backward_weight bias", {"inner_product", "products", nullptr}}}};
 
-// Of y = x w^T, or their gradients.
+// Operands of y = x w^T, or their gradients.
 struct Operands {
   const Tensor &x, &weight, &y;
 };
 
-// Which way to compute in f32 is the fastest, by the clock; without one, and of small products, the first. `run(i)` computes in
-// the i-th.
+// Returns the number of the way that is the fastest in f32, by the clock. Without a clock, and for small products, it is 0.
+// `run(i)` computes in way i.
 template <class Run>
 std::size_t way_of(Choice choice, const Operands& p, const Run& run) {
   const Sizes s = sizes_of(p.x, p.y);
@@ -209,7 +209,7 @@ std::size_t way_of(Choice choice, const Operands& p, const Run& run) {
   return *known.get({number, s.rows, s.in, s.out, static_cast<std::int64_t>(decision_epoch())}, [&] {
     const auto& [op, names] = kWays[static_cast<std::size_t>(number)];
     const auto seconds = [&](std::size_t i) {
-      // A weight that stays is read from a copy, which would not be reached.
+      // A constant weight is read from a derived copy, which this flush would not reach.
       if (choice != Choice::constant) flush_caches_of({&p.x, &p.weight, &p.y});
       return seconds_of(i, [&] { run(i); });
     };
@@ -222,7 +222,7 @@ std::size_t way_of(Choice choice, const Operands& p, const Run& run) {
   });
 }
 
-// Of a weight that is kept, without anything behind the product: sgemm knows neither bias nor rectifier.
+// Only for a constant weight with nothing after the product: sgemm has neither bias nor ReLU.
 bool takes_transposed(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, bool relu) {
   if (ConstantWeights::current() == nullptr || bias.defined() || relu) return false;
   return way_of(Choice::constant, {x, weight, y}, [&](std::size_t i) {
@@ -230,7 +230,7 @@ bool takes_transposed(const Tensor& x, const Tensor& weight, const Tensor& bias,
          }) == 1;
 }
 
-// Of a weight that changes, with a bias or rectifier inside the product.
+// For a weight that changes, with a bias or a ReLU fused into the product.
 void forward_changing(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, bool relu) {
   const auto run = [&](std::size_t i) {
     if (i == 2) return panels::product(panels::kernels(), {x, weight, /*b_transposed=*/true}, bias, y);
@@ -242,15 +242,15 @@ void forward_changing(const Tensor& x, const Tensor& weight, const Tensor& bias,
              {x, weight, y}, run));
 }
 
-// A single row waits for memory, not for multiplications, so that a far smaller product than kLeastFlopsToMeasure is worth a
-// choice.
+// A product with a single row waits for memory, not for multiplications. A choice therefore pays for far smaller products than
+// kLeastFlopsToMeasure.
 constexpr double kLeastRowFlopsToMeasure = 1e5;
 
-// How one row is multiplied: by the library, or by our loops in one thread or in a team. Whether a team pays depends on how long
-// its threads take to wake.
+// How one row is multiplied: by the library, or by our loops in one thread or in a team of threads. Whether a team pays depends
+// on how long its threads take to wake.
 enum class RowWay { library, one_thread, team };
 
-// As our loops read it: beside bf16 a copy that is rounded once per ConstantWeights scope.
+// The weight as our loops read it. For bf16 it is a copy that is rounded once per ConstantWeights scope.
 const Tensor& row_weight(const Tensor& weight, DType dtype) {
   static const auto user = std::make_shared<const char>();
   if (dtype == DType::f32) return weight;
@@ -262,18 +262,18 @@ void forward_one_row(RowWay way, const Tensor& x, const Tensor& weight, const Te
   row_product(x, row_weight(weight, y.dtype()), bias, y, relu, way == RowWay::team ? omp_get_max_threads() : 1);
 }
 
-// Without the promise that a weight stays, rounding it costs more than the product: bf16 is then the library's.
+// Rounding a weight that may change costs more than the product, so bf16 is then left to the library.
 bool takes_row_ways(const Tensor& x, const Tensor& y) {
   if (x.dim(0) != 1 || x.dim(1) == 0) return false;
   return y.dtype() == DType::f32 || (y.dtype() == DType::bf16 && ConstantWeights::current() != nullptr);
 }
 
-constexpr std::array<const char*, 3> kRowWayNames{"library", "one_thread", "team"};  // of RowWay
+constexpr std::array<const char*, 3> kRowWayNames{"library", "one_thread", "team"};  // of RowWay's values
 
 RowWay row_way(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, bool relu) {
   const Sizes s{1, x.dim(1), y.dim(1), y.dtype()};
   const bool constant = ConstantWeights::current() != nullptr;
-  // From memory our loops go first, which were the fastest there (docs/decisions/008-single-rows-from-memory.md).
+  // If the weight is read from memory, the team goes first: it was the fastest (docs/decisions/008-single-rows-from-memory.md).
   const bool from_memory = constant && weight.bytes() >= kLeastSweptBytes;
   const auto ways = from_memory ? std::array{RowWay::team, RowWay::library, RowWay::one_thread}
                                 : std::array{RowWay::library, RowWay::one_thread, RowWay::team};
@@ -282,7 +282,7 @@ RowWay row_way(const Tensor& x, const Tensor& weight, const Tensor& bias, const 
   std::vector<std::int64_t> key = key_of(s);
   key.insert(key.end(), {bias.defined(), relu, constant, static_cast<std::int64_t>(decision_epoch())});
   return *cache.get(std::move(key), [&] {
-    std::optional<ConstantWeights> tried;  // holds what a way derives, which goes unless that way is chosen
+    std::optional<ConstantWeights> tried;  // holds what the timed ways derive, and releases it at the end
     if (constant) tried.emplace();
     CacheSweep sweep(from_memory);
     std::vector<std::string> names;
@@ -298,7 +298,7 @@ RowWay row_way(const Tensor& x, const Tensor& weight, const Tensor& bias, const 
   });
 }
 
-// A product of matrices, and the sums of grad_y's columns.
+// Computes grad_weight as a product of matrices, and grad_bias as the sums of grad_y's columns.
 void backward_weight_by_products(const Tensor& x, const Tensor& grad_y, const Tensor& grad_weight, const Tensor& grad_bias) {
   matmul(batch_of_one(grad_y), batch_of_one(x), batch_of_one(grad_weight), {.transpose_a = true});
   if (!grad_bias.defined()) return;
@@ -309,7 +309,7 @@ void backward_weight_by_products(const Tensor& x, const Tensor& grad_y, const Te
   rows::column_sums(rows::kernels(), rows, columns, grad_y.data<float>(), grad_bias.data<float>());
 }
 
-// In place of the library's gradient of an inner product, which takes the bias along.
+// Whether products replace the library's gradient of an inner product, which computes the bias gradient as well.
 bool takes_products(const Tensor& x, const Tensor& grad_y, const Tensor& grad_weight, const Tensor& grad_bias) {
   const Choice choice = grad_bias.defined() ? Choice::backward_weight_bias : Choice::backward_weight;
   return way_of(choice, {x, grad_weight, grad_y}, [&](std::size_t i) {

@@ -55,7 +55,7 @@ class MatmulOp final : public Op {
   MatmulOptions options_;
 };
 
-// One matrix b for a whole batch of plain a: the batch folds into the rows, as one larger product.
+// One matrix b for a whole batch of a that is not transposed: the batch is folded into the rows of one larger product.
 class FoldedMatmulOp final : public Op {
  public:
   FoldedMatmulOp(Tensor a, Tensor b, bool transpose_b) : a_(std::move(a)), b_(std::move(b)), transpose_b_(transpose_b) {}

@@ -24,7 +24,7 @@ Dims strides_of(const Tensor& x, bool transposed) {
   return transposed ? Dims{rows * columns, 1, columns} : Dims{rows * columns, columns, 1};
 }
 
-// With a bf16 one among a and b both are multiplied as bf16.
+// If a or b is bf16, both are multiplied as bf16.
 struct Dtypes {
   DType a, b, y;
   DType factors() const { return a == DType::bf16 || b == DType::bf16 ? DType::bf16 : DType::f32; }
@@ -68,7 +68,7 @@ void multiply_panels(const Tensor& a, const Tensor& b, const Tensor& y, const Ma
   panels::product(panels::kernels(), {as_matrix(a), as_matrix(b), options.transpose_b}, {}, as_matrix(y));
 }
 
-// Not of a transposed a, whose rows do not lie in a row.
+// A transposed a does not suit the panels: its rows are not contiguous.
 bool suits_panels(const Tensor& a, const Tensor& b, const MatmulOptions& options) {
   return !options.transpose_a && panels::lays_out_smaller({as_matrix(a), as_matrix(b), options.transpose_b});
 }
@@ -89,7 +89,7 @@ std::string decision_key(const MatmulSizes& s, const MatmulOptions& options) {
              static_cast<int>(options.transpose_b), " threads", onednn::threads_now());
 }
 
-// The primitive, sgemm or our panels: each has kernels of its own, and none is the fastest on every shape and processor.
+// Chooses among the primitive, sgemm and our panels. None of them is the fastest on every shape and processor.
 std::shared_ptr<Plan> choose(const MatmulSizes& s, const Tensor& a, const Tensor& b, const Tensor& y,
                              const MatmulOptions& options) {
   std::vector<Plan> plans;

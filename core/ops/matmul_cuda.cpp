@@ -5,7 +5,7 @@ namespace tessera::cuda {
 
 void matmul(const Tensor& a, const Tensor& b, const Tensor& y, const MatmulOptions& options) {
   const DType factors = is_half(a.dtype()) ? a.dtype() : b.dtype();
-  const Tensor left = a.to(factors);  // itself where it has the dtype
+  const Tensor left = a.to(factors);  // a itself if it has the dtype
   const Tensor right = b.to(factors);
   if (is_half(y.dtype()) && factors != y.dtype()) {
     const Tensor wide = Tensor::empty(y.shape(), DType::f32, y.device());

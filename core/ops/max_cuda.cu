@@ -18,7 +18,7 @@ struct Best {
   }
 };
 
-// The first NaN, else the first of the largest.
+// The first NaN wins. Without a NaN, the first of the largest values wins.
 struct JoinBest {
   template <class C>
   __device__ Best<C> operator()(const Best<C>& a, const Best<C>& b) const {
@@ -60,7 +60,7 @@ struct RowMaximum {
   }
 };
 
-// One long row over the whole chip.
+// For a long row that the whole chip reduces.
 template <class T>
 struct MaxItem {
   const T* x;

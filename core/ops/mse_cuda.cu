@@ -22,7 +22,7 @@ struct StoreMean {
   __device__ void operator()(double total) const { *y = static_cast<T>(total / count); }
 };
 
-// The gradient of the result lies on the device.
+// grad_y, the gradient of the result, is read on the device.
 template <class T>
 struct ScaledDifference {
   double scale;

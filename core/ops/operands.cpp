@@ -14,7 +14,7 @@ void check_devices(const char* operation, const char* name_a, const Tensor& a, c
                 " is ", describe(b));
 }
 
-// The CPU's kernels know f16 as storage only.
+// The CPU kernels support f16 for storage only.
 bool computes(const Tensor& x) {
   const DType dtype = x.dtype();
   return dtype == DType::f32 || dtype == DType::f64 || dtype == DType::bf16 || (dtype == DType::f16 && x.device().is_cuda());

@@ -55,8 +55,8 @@ void for_each_window(const Tensor& x, const Tensor& y, const Pool2dOptions& opti
   });
 }
 
-// `count` sums of type C for each part, on lines of the cache of its own. Plans of memory compare histories: allocated before
-// threads begin, for as many parts as there may be, whatever the batch.
+// `count` sums of type C for each part, on separate cache lines. Memory plans compare histories of allocations: the sums are
+// therefore allocated before threads begin, for the largest possible number of parts, whatever the batch is.
 template <class C>
 class SumsOfParts {
  public:
@@ -70,7 +70,7 @@ class SumsOfParts {
   Tensor room_;
 };
 
-// Sums that become elements of T: kept where they belong when T is computed in itself, else beside it until store() rounds them.
+// Sums that become elements of T. If T is computed in itself, they are kept in place, else in a buffer until store() rounds them.
 template <class T>
 class Sums {
  public:
@@ -78,7 +78,7 @@ class Sums {
     if constexpr (!kInPlace) wide_.emplace(count);
   }
 
-  // Zeros, for `count` elements at `target`.
+  // Returns zeroed sums for `count` elements at `target`.
   Compute<T>* begin(T* target, std::int64_t count, int part) const {
     Compute<T>* sums = nullptr;
     if constexpr (kInPlace) sums = target;
@@ -120,7 +120,7 @@ void max_forward(const Tensor& x, const Tensor& y, const Tensor& argmax, const P
   });
 }
 
-// Scatters per image, so that no two threads write one element.
+// One thread scatters an image, so that no two threads write the same element.
 template <class T>
 void max_backward(const Tensor& grad_y, const Tensor& argmax, const Tensor& grad_x) {
   const std::int64_t channels = grad_x.dim(3);
@@ -150,7 +150,7 @@ void avg_forward(const Tensor& x, const Tensor& y, const Pool2dOptions& options)
   for_each_window(x, y, options, [&](std::int64_t image, std::int64_t position, const Window& window, int part) {
     T* const target = y.data<T>() + position * channels;
     const T* const pixels = x.data<T>() + image * image_size;
-    if (window.pixels() == 1) {  // a subsample
+    if (window.pixels() == 1) {  // one pixel: y is a subsample of x
       std::copy_n(pixels + (window.rows.begin * x.dim(2) + window.columns.begin) * channels, channels, target);
       return;
     }

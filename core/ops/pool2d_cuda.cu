@@ -10,7 +10,7 @@
 namespace tessera::cuda {
 namespace {
 
-// For items that 32 bits do not count.
+// For more items than 32 bits can count.
 struct WideDivisor {
   std::int64_t divisor = 1;
   __device__ std::int64_t quotient(std::int64_t n) const { return n / divisor; }
@@ -23,7 +23,7 @@ struct Pixels {
   D packs, width, height;
 };
 
-// An item's place: `pixel` counts over images, rows and columns.
+// Place of an item. `pixel` counts over images, rows and columns.
 struct Place {
   std::int64_t image, pixel, y, x, channel;
 };
@@ -58,7 +58,7 @@ void launch_pixels(const char* name, const Tensor& images, const Op& op) {
   launch(name, images.device(), shape, pixels_kernel<N, Op, Divisor>, op, pixels);
 }
 
-// op.apply<N>(place) for every pack of channels of `images` [n, h, w, c].
+// Calls op.apply<N>(place) for every pack of channels of `images` [n, h, w, c].
 template <class T, class Op>
 void for_each_pack(const char* name, const Tensor& images, bool aligned, const Op& op) {
   if (images.numel() == 0) return;
@@ -66,7 +66,7 @@ void for_each_pack(const char* name, const Tensor& images, bool aligned, const O
   launch_pixels<1>(name, images, op);
 }
 
-// One axis of the windows: outputs `out`, inputs `in`.
+// One axis of the windows, with `in` inputs and `out` outputs.
 struct Axis {
   std::int64_t in, out, kernel, stride, padding;
 
@@ -96,7 +96,7 @@ struct Windows {
       }
     }
   }
-  // Calls visit(oy, ox, element of y) for the outputs of an input, in row-major order: no two threads write one element.
+  // Calls visit(oy, ox, element of y) for the outputs of an input, in row-major order. An element is written by one thread only.
   template <class Visit>
   __device__ void for_each_output(const Place& at, Visit&& visit) const {
     const std::int64_t last_row = rows.last(at.y);

@@ -16,7 +16,7 @@ struct Plan {
   std::array<bool, Shape::kMaxRank> reduced{};
   Shape kept;    // reduced axes have size 1
   Shape result;  // as the caller sees it
-  std::int64_t count = 1;  // elements behind each result
+  std::int64_t count = 1;  // elements that each result is reduced from
 
   Plan(const char* operation, const Shape& x, std::span<const int> axes, bool keep_dims) : kept(x) {
     for (const int given : axes) {

@@ -52,7 +52,7 @@ void add_columns(const F& f, const std::array<const T*, sizeof...(K)>& in, const
   }
 }
 
-// Adds terms [begin, end) of the sums of columns [column, column + width) at the kept index `row` into `sums`.
+// Adds terms [begin, end) of the sums of columns [column, column + width) at the kept index `row` to `sums`.
 template <class T, std::size_t N, class F>
 void add_terms(const ReduceLoops<N>& loops, const F& f, const std::array<const T*, N>& in, std::int64_t row, std::int64_t column,
                std::int64_t width, std::int64_t begin, std::int64_t end, double* sums) {
@@ -81,7 +81,7 @@ void for_each_job(const ReduceLoops<N>& loops, std::int64_t begin, std::int64_t 
   }
 }
 
-// Few results behind many terms: the terms are split over the threads, and the parts added in order.
+// For few results of many terms each: the terms are split over the threads, and the partial sums are added in order.
 template <class T, std::size_t N, class F>
 void reduce_split(const ReduceLoops<N>& loops, const F& f, const std::array<const T*, N>& in, double scale, T* out, int parts) {
   const std::int64_t jobs = loops.kept.outer() * chunks_of(loops);
@@ -121,7 +121,7 @@ void reduce_typed(const ReduceLoops<N>& loops, const F& f, const std::array<cons
   });
 }
 
-// y = scale * sum of f(inputs...) over the axes along which y broadcasts to their shape.
+// y = scale * sum of f(inputs...) over the axes along which y broadcasts to the shape of the inputs.
 template <class F, class... Rest>
 void reduce(const char* operation, const F& f, double scale, const Tensor& y, const Tensor& first, const Rest&... rest) {
   constexpr std::size_t kInputs = 1 + sizeof...(Rest);

@@ -17,7 +17,7 @@ struct Itself {
   __device__ V operator()(V value) const { return value; }
 };
 
-// The terms of each result, and where it goes.
+// The terms of each result, and where the result is written.
 template <class T, std::size_t N, class F>
 struct Terms {
   using C = Compute<T>;
@@ -28,7 +28,7 @@ struct Terms {
   T* out;
 
   __device__ std::array<std::int64_t, N + 1> base(std::int64_t row) const { return loops.kept.offsets(row); }
-  // Of the operands' elements behind term `index`, on top of the base. One summed axis, the usual case, takes no division.
+  // Offsets of the operands' elements of term `index`, on top of the base. One summed axis, the usual case, needs no division.
   __device__ std::array<std::int64_t, N + 1> offsets(std::int64_t index) const {
     std::array<std::int64_t, N + 1> at{};
     if (loops.summed.rank == (loops.rows ? 1 : 2)) {
@@ -57,7 +57,7 @@ struct Terms {
   __device__ void finish(std::int64_t offset, double sum) const { out[offset] = element_of<T>(static_cast<C>(scale * sum)); }
 };
 
-// The sums of rows: `parts` groups of threads share the terms of each.
+// Split of the row sums: `parts` groups of threads share the terms of each row.
 struct RowSplit {
   std::int64_t results;
   std::int64_t terms;
@@ -66,7 +66,7 @@ struct RowSplit {
 };
 
 inline constexpr int kRowBlock = 256;
-inline constexpr int kUnroll = 4;  // loads in flight a thread
+inline constexpr int kUnroll = 4;  // loads in flight per thread
 
 template <class S, int kGroup>
 __global__ void __launch_bounds__(kRowBlock)
@@ -132,7 +132,7 @@ void sum_rows(const char* name, Device device, const S& source) {
   launch(name, device, last, finish_rows_kernel<S>, source, split.parts, sums);
 }
 
-// The innermost dimension is kept: sums of columns.
+// Sums of columns: the innermost dimension is kept.
 template <class T, std::size_t N, class F>
 struct SumColumns {
   using State = Sums<1>;
@@ -186,7 +186,7 @@ bool takes_packs(const ReduceLoops<N>& loops, const std::array<const T*, N>& in)
   return true;
 }
 
-// y = scale * sum of f(inputs...) over the axes along which y broadcasts to their shape.
+// y = scale * sum of f(inputs...) over the axes along which y broadcasts to the shape of the inputs.
 template <class F, class... Rest>
 void reduce(const char* operation, const F& f, double scale, const Tensor& y, const Tensor& first, const Rest&... rest) {
   constexpr std::size_t kInputs = 1 + sizeof...(Rest);

@@ -11,7 +11,7 @@
 namespace tessera::cpu {
 namespace {
 
-constexpr std::int64_t kTableGrain = 256;  // a sine takes as long as dozens of other elements
+constexpr std::int64_t kTableGrain = 256;  // small, since a sine takes as long as dozens of other elements
 
 template <class C>
 void fill_table(std::int64_t offset, const std::vector<double>& rates, std::int64_t positions, C* cosines, C* sines) {
@@ -25,7 +25,7 @@ void fill_table(std::int64_t offset, const std::vector<double>& rates, std::int6
   });
 }
 
-// The heads of one position.
+// Rotates the heads of one position.
 template <class T, class C = Compute<T>>
 void turn(const T* x, const C* cosine, const C* sine, const rows::HeadRow& row, C sign, rows::Stores stores, T* y) {
   if constexpr (!std::is_same_v<T, double>) {

@@ -15,7 +15,7 @@ __global__ void rotary_table_kernel(std::int64_t offset, double base, std::int64
   }
 }
 
-// A walk is over the first half of one head; in memory a head has two of them.
+// A walk covers the first half of one head. In memory a head has two halves.
 template <class T>
 struct Turn {
   using C = Compute<T>;

@@ -12,7 +12,7 @@ namespace {
 template <class T>
 void run(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, bool relu, int threads) {
   constexpr std::int64_t kAtOnce = 64;
-  const Tensor vector = x.to(DType::f32);  // itself, where it is f32
+  const Tensor vector = x.to(DType::f32);  // x itself if it is f32
   const std::int64_t in = x.dim(1);
   const float* const offset = bias.defined() ? bias.data<float>() : nullptr;
   parallel_parts(y.dim(1), omp_in_parallel() ? 1 : threads, [&](std::int64_t begin, std::int64_t end, int) {

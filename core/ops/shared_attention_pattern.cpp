@@ -9,7 +9,7 @@ namespace tessera {
 
 AttentionPatternPtr shared_attention_pattern(const AttentionPatternOptions& options) {
   static std::mutex lock;
-  static std::vector<std::weak_ptr<const AttentionPattern>> held;  // few: one of each layer in the networks that there are
+  static std::vector<std::weak_ptr<const AttentionPattern>> held;  // few: at most one per layer of the existing networks
   const std::scoped_lock locked(lock);
   std::erase_if(held, [](const auto& pattern) { return pattern.expired(); });
   for (const auto& candidate : held) {

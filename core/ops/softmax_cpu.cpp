@@ -1,4 +1,4 @@
-// Built with fast-math, which vectorises exp. A NaN fills its row: it enters the sum, which log takes.
+// Built with fast-math, which vectorises exp. A NaN enters the sum of its row, and with it every element of the result.
 #include <algorithm>
 #include <cmath>
 

@@ -10,7 +10,7 @@ namespace {
 
 bool is_linear(const SparseWeight& weight) { return weight.shape().rank() == 2; }
 
-// Once for constant weights.
+// The composed weight. Constant weights are composed once.
 Tensor dense_weight(const Tensor& values, const SparseWeight& weight) {
   static const auto user = std::make_shared<const char>();
   ConstantWeights* const constant = ConstantWeights::current();

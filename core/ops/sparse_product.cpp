@@ -9,7 +9,7 @@
 namespace tessera {
 namespace {
 
-// The operands of a linear map are rows.
+// In a linear map, the operands are viewed as rows.
 class SparseOp final : public Op {
  public:
   SparseOp(Tensor x, Tensor values, SparseWeightPtr weight, bool bias, const Conv2dOptions& options)
@@ -47,7 +47,7 @@ class SparseOp final : public Op {
   Conv2dOptions options_;
 };
 
-// With its rectifier, where nothing is recorded: profiles and numeric checks know it by its name.
+// A convolution with its ReLU, used when no graph is recorded. Profiles and numeric checks know it by its name.
 class SparseConv2dReluOp final : public Op {
  public:
   explicit SparseConv2dReluOp(SparseWeightPtr weight) : weight_(std::move(weight)) {}

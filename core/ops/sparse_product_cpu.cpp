@@ -22,11 +22,11 @@
 namespace tessera::cpu {
 namespace {
 
-// The density up to which the sparse kernels are taken where no clock decides.
+// Up to this density the sparse kernels are taken if no clock decides.
 constexpr double kSparseDensity = 0.25;
 
-// A product with a few vectors waits for memory, not for multiplications, so that a far smaller one than kLeastFlopsToMeasure is
-// worth a choice.
+// A product with a few vectors waits for memory, not for multiplications. A choice therefore pays for far smaller products than
+// kLeastFlopsToMeasure.
 constexpr double kLeastRowFlopsToMeasure = 1e5;
 
 std::string key_of(Conv2dPass pass, const Conv2dGeometry& g, const SparseWeight& weight, DType dtype, bool relu, bool constant) {
@@ -35,7 +35,7 @@ std::string key_of(Conv2dPass pass, const Conv2dGeometry& g, const SparseWeight&
              relu ? " relu" : "", constant ? " constant" : "", " threads", omp_get_max_threads());
 }
 
-// Runs one product of a geometry by `sparse` or by `dense`, whichever was chosen for it.
+// Runs one product by `sparse` or by `dense`, whichever was chosen for its geometry.
 template <class Sparse, class Dense>
 void by_choice(Conv2dPass pass, const Conv2dGeometry& g, const SparseWeight& weight, DType dtype, bool relu, const Sparse& sparse,
                const Dense& dense) {
@@ -51,7 +51,7 @@ void by_choice(Conv2dPass pass, const Conv2dGeometry& g, const SparseWeight& wei
   std::vector<std::int64_t> key = SparseCall{pass, g, weight, dtype, relu}.cache_key();
   key.push_back(omp_get_max_threads());
   const auto chosen = cache.get(std::move(key), [&] {
-    // What each way derives from constant weights for the clock is not kept behind it.
+    // What a way derives from constant weights while it is timed is released afterwards.
     const std::optional<ConstantWeights> scope = constant ? std::make_optional<ConstantWeights>() : std::nullopt;
     CacheSweep sweep(constant && few && weight.shape().numel() * sizeof(float) >= kLeastSweptBytes);
     const std::vector<std::string> names{sparse_first ? "sparse" : "dense", sparse_first ? "dense" : "sparse"};
@@ -71,7 +71,7 @@ void pack_values(const sparse::Plan& plan, const Tensor& values, float* packed) 
   });
 }
 
-// In the plan's order; once for constant weights.
+// The values in the plan's order. Constant weights are packed once.
 Tensor packed(const sparse::Plan& plan, const Tensor& values) {
   static const auto user = std::make_shared<const char>();
   const auto pack = [&] {

@@ -24,7 +24,7 @@ using sparse::Walk;
 
 thread_local std::map<std::string, std::size_t> runs;
 
-// Outside of a DecisionScope nothing is made for kernels that then do not run.
+// Outside a DecisionScope, nothing is prepared for kernels that would not run.
 bool may_choose(const SparseCall& call) {
   return decisions_active() && (call.geometry.flops() >= kLeastFlopsToMeasure || choice_is_forced());
 }
@@ -36,17 +36,17 @@ std::string key_of(const SparseCall& call, std::int64_t pieces, Device device) {
              call.relu ? " relu" : "", ConstantWeights::current() != nullptr ? " constant" : "", ' ', chip_name(device));
 }
 
-// The ways of one product. Without a clock the first runs: the libraries' kernels, since ours were never timed.
+// The ways to compute one product. Without a clock the first one runs, the libraries' kernels: ours were never timed.
 struct Ways {
   std::vector<std::string> names;
   std::vector<std::function<void()>> runs;
-  std::int64_t pieces = 0;  // that rows make which keep the same columns
+  std::int64_t pieces = 0;  // pieces of rows that keep the same columns
 
   void add(const char* name, std::function<void()> run) {
     names.emplace_back(name);
     runs.push_back(std::move(run));
   }
-  // By kernels of our own, where they can count the pixels: row by row, and in pieces where rows keep the same columns.
+  // Adds our own kernels, if they can count the pixels: row by row, and in pieces if rows keep the same columns.
   template <class Run>
   void add_own(const Window& window, const sparse::Matrix& matrix, const Run& run) {
     if (!sparse::fits(window)) return;

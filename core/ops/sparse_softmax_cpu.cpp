@@ -8,8 +8,8 @@
 namespace tessera::cpu {
 namespace {
 
-// Calls row(begin, n) for the rows of every entry of the batch that have elements. Threads get equal shares of the elements,
-// since rows are of unequal lengths: a row is its thread's in whose share it begins.
+// Calls row(begin, n) for the non-empty rows of every entry of the batch. Rows have unequal lengths, so threads get equal shares
+// of the elements. A row belongs to the thread in whose share it begins.
 template <class Row>
 void for_each_sparse_row(std::int64_t numel, const Tensor& offsets, Row&& row) {
   const std::int64_t rows = offsets.numel() - 1;

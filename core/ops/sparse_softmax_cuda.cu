@@ -6,12 +6,12 @@
 namespace tessera::cuda {
 namespace {
 
-// Few warps a block: rows are of unequal lengths, and a block is done with its longest one.
+// Few warps per block: rows have unequal lengths, and a block lasts as long as its longest row.
 constexpr unsigned kBlock = 64;
-constexpr int kHeld = 8;  // numbers of a row that a thread keeps in registers; longer rows are read again
+constexpr int kHeld = 8;  // elements of a row that a thread keeps in registers; longer rows are read again
 
-// One warp a row, of `rows` in each entry of a batch that has `count` elements. All lanes of a warp go the same way, as the
-// reductions need.
+// One warp per row. Each entry of the batch has `rows` rows and `count` elements. All lanes of a warp take the same branch, as
+// the reductions require.
 template <class Op>
 __global__ void __launch_bounds__(kBlock)
     sparse_rows_kernel(const Op op, const std::int64_t* offsets, std::int64_t rows, std::int64_t count, std::int64_t all_rows) {

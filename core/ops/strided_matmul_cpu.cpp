@@ -15,7 +15,7 @@ dnnl::memory::desc describe(std::int64_t batch, std::int64_t rows, std::int64_t 
   return onednn::strided({batch, rows, columns}, {s.batch, s.row, s.column});
 }
 
-// Null where oneDNN has its loops of last resort only, which are a hundred times slower than its products.
+// Null if oneDNN has only its reference loops, which are a hundred times slower than its products.
 std::unique_ptr<onednn::Primitive> build(const StridedProduct& p) {
   return onednn::build_or_null([&]() -> std::unique_ptr<onednn::Primitive> {
     const auto a = describe(p.batch, p.m, p.k, p.a), b = describe(p.batch, p.k, p.n, p.b), y = describe(p.batch, p.m, p.n, p.y);

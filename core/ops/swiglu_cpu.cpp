@@ -1,5 +1,5 @@
-// Built with fast-math, which vectorises exp of what has no kernel in core/cpu/rows; nothing here tests for NaN, and NaN in gives
-// NaN out.
+// Built with fast-math, which vectorises exp where core/cpu/rows has no kernel. Nothing here tests for NaN, and a NaN input gives
+// a NaN output.
 #include "core/compute_type.h"
 #include "core/cpu/parallel.h"
 #include "core/cpu/rows/problem.h"

@@ -6,7 +6,7 @@
 namespace tessera::cuda {
 namespace {
 
-// A walk is over a row of y; in x its elements begin n further on for each row before, and the second half n behind the first.
+// A walk covers one row of y. In x that row begins row * n elements later, and its second half comes n elements after the first.
 template <class T>
 struct Forward {
   const T* x;

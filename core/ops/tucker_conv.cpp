@@ -31,7 +31,7 @@ TuckerConvTensors tensors_of(const Operands& o) {
           contiguous_or_none(o.bias)};
 }
 
-// The last of the three convolutions, but for the bias.
+// The last of the three convolutions, without its bias.
 struct Last {
   Var input, filters;
   Conv2dOptions options;
@@ -132,7 +132,7 @@ struct Choice {
   std::string reason;
 };
 
-// By shape, under the decisions in force.
+// Choices by device and key, under the decisions of `epoch`.
 struct Choices {
   std::mutex mutex;
   std::uint64_t epoch = 0;
@@ -152,10 +152,10 @@ std::string key_of(const Operands& o, const Conv2dOptions& options, bool trainin
              options.dilation, " g", options.groups);
 }
 
-// Queues one way on these operands; in training with its backward.
+// Queues one way of computing these operands, in training with its backward pass.
 void run_once(const Operands& o, bool training, const std::function<Var(const Operands&)>& run) {
   const EnableGrad recording;
-  // Operands of a question that nothing was recorded for stand for those of a training step.
+  // If no operand needs a gradient, all operands are treated as those of a training step.
   const bool all = !needs_gradient(o);
   const auto leaf = [&](const Var& v) { return v.defined() ? Var(v.value(), training && (all || v.requires_grad())) : Var(); };
   const Var x = leaf(o.x), in_factor = leaf(o.in_factor), core = leaf(o.core), out_factor = leaf(o.out_factor);
@@ -195,7 +195,7 @@ Choice choose(const Operands& o, const Conv2dOptions& options, const Images& ima
   }
   Choice choice = decided(key, o, options, images, training);
   log(LogLevel::debug, str(key, choice.kernels ? ": fused" : str(": three convolutions: ", choice.reason)));
-  if (recording_graph()) return choice;  // no clock was read
+  if (recording_graph()) return choice;  // no clock was read, so the choice is not kept
   const std::lock_guard lock(known.mutex);
   known.of.insert_or_assign(here, choice);
   return choice;

@@ -1,5 +1,5 @@
-// The fused Tucker-2 convolution on a GPU: which kernels run with which arguments. The backward takes four launches: the weights'
-// transposition, the pass from grad_y to grad_x that leaves the narrow gradients, the correlations, the sum of their parts.
+// The fused Tucker-2 convolution on a GPU: which kernels run, and with which arguments. The backward pass has four launches: the
+// transposition of weights, the pass from grad_y to grad_x and the narrow gradients, the correlations, the sum of their parts.
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -82,7 +82,7 @@ class CudaTuckerConv final : public FusedTuckerConv {
                 const TuckerConvTensors& grads) const override {
     const Shape& x = operands.x.shape();
     const Shape& y = grad_y.shape();
-    // Gradients of the narrow images, as far as a weight's gradient reads them.
+    // Gradients of the narrow images. Only those that the gradient of a weight reads are allocated.
     Tensor grad_in, grad_out;
     if (grads.in_factor.defined()) grad_in = Tensor::empty({x[0], x[1], x[2], conv_.rank_in}, grad_y.dtype(), grad_y.device());
     if (grads.core.defined() && operands.out_factor.defined()) {
@@ -103,7 +103,7 @@ class CudaTuckerConv final : public FusedTuckerConv {
     Tensor left, right;
   };
 
-  // In the order of correlation_shapes().
+  // Orders the pairs as correlation_shapes() does.
   std::vector<Pair> pairs_of(const std::vector<Pair>& all) const {
     std::vector<Pair> pairs{all[0]};
     if (conv_.in_factor) pairs.push_back(all[1]);
@@ -151,7 +151,7 @@ class CudaTuckerConv final : public FusedTuckerConv {
       const CorrelationShape& shape = shapes[i];
       const T* const left = pointer<T>(pairs[i].left);
       const T* const right = pointer<T>(pairs[i].right);
-      // grad_y is the left image of the last correlation: the out factor's or, without one, the core's.
+      // The bias is summed from grad_y, the left image of the out factor's correlation or, without an out factor, of the core's.
       const bool bias = grads.bias.defined() && (conv_.out_factor ? i + 1 == shapes.size() : i == 0);
       if (results[i].defined() || bias) {
         args.jobs[args.count++] = {shape, left, right, in_vectors(left, shape.a), in_vectors(right, shape.b), bias, size};

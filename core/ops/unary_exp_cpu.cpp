@@ -1,5 +1,5 @@
-// The unary functions that rest on exp, log and tanh. Built with fast-math, which vectorises them; no formula here tests for
-// NaN, and the vector functions return NaN for NaN.
+// The unary functions that use exp, log and tanh. Built with fast-math, which vectorises them. No formula here tests for NaN, and
+// the vector functions return NaN for NaN.
 #include "core/cpu/map.h"
 #include "core/ops/unary.h"
 #include "core/ops/unary_exp_math.h"

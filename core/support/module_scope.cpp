@@ -14,7 +14,7 @@ thread_local ModulePath scope = nullptr;
 }  // namespace
 
 ModulePath keep_path(std::string_view path) {
-  static std::mutex& mutex = *new std::mutex;  // both outlive every static that holds a module
+  static std::mutex& mutex = *new std::mutex;  // both are never destroyed, because static objects may hold modules
   static auto& paths = *new std::set<std::string, std::less<>>;
   const std::lock_guard lock(mutex);
   const auto found = paths.find(path);

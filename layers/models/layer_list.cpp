@@ -18,7 +18,7 @@ struct Item {
 
 std::string item_path(std::string_view path, std::size_t index) { return str(path, '[', index, ']'); }
 
-// Of a list that check_layer_list has passed.
+// Parses an item of a list that check_layer_list has accepted.
 Item parse_item(const Value& value, std::size_t index) {
   Item item{.kind = {}, .name = str(index)};
   if (value.is_string()) {
@@ -34,7 +34,7 @@ Item parse_item(const Value& value, std::size_t index) {
   return item;
 }
 
-// Keys of sizes that only the running shape knows, and that the item leaves to it.
+// Keys of sizes that the item leaves out. They are inferred from the shape of the layer's input.
 std::vector<std::string> sizes_to_infer(const Item& item, const Registry<Module>& layers) {
   std::vector<std::string> keys;
   if (!item.config.is_map()) return keys;
@@ -44,7 +44,7 @@ std::vector<std::string> sizes_to_infer(const Item& item, const Registry<Module>
   return keys;
 }
 
-// Kinds that a list cannot give their children; a sequential may have none, but does nothing then.
+// Kinds whose children a list cannot give. A sequential may have no children, but does nothing then.
 bool is_composite(const std::string& kind, const Registry<Module>& layers) {
   if (!layers.contains(kind)) return false;
   return kind == "sequential" || !layers.build(kind, Value::map())->needed_children().empty();
@@ -56,7 +56,7 @@ void check_name(const Value& settings, const std::string& path, std::vector<Conf
   problems.push_back({name->mark(), path + ".name", str("expected text, found ", name->kind_name())});
 }
 
-// Sizes to infer are set to null: that keeps the block's rules, which may need them, from judging defaults. The complaints about
+// Sizes to infer are set to null, so that the block's rules, which may need them, do not judge default values. Complaints about
 // the nulls themselves are dropped.
 void check_settings(Item item, const Registry<Module>& layers, const std::string& path, std::vector<ConfigProblem>& problems) {
   const std::vector<std::string> unknown_sizes = sizes_to_infer(item, layers);
@@ -91,7 +91,7 @@ void check_item(const Value& value, std::size_t index, const Registry<Module>& l
   check_settings(item, layers, inner, problems);
 }
 
-// What can be said of the list without knowing its input: every fault of every item, with `path` in front.
+// Checks all that is known without the input's shape: every fault of every item, with `path` in front.
 void check_layer_list(const Value& list, std::string_view path, std::vector<ConfigProblem>& problems) {
   if (list.is_null()) return;  // not given
   if (!list.is_list()) {
@@ -125,7 +125,7 @@ std::unique_ptr<Module> LayerList::build(const Shape& input, std::int64_t) const
     Item item = parse_item(list[i], i);
     for (const std::string& key : sizes_to_infer(item, kinds)) item.config.set(key, chain.features());
     kinds.check(item.kind, item.config, str(item_path("model.layers", i), '.', item.kind), problems);
-    if (!problems.empty()) throw_config_error(problems);  // the items behind it need the shape that it would give
+    if (!problems.empty()) throw_config_error(problems);  // the items after this one need its output shape
     chain.add(item.name, kinds.build(item.kind, item.config));
   }
   return chain.finish();

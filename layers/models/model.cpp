@@ -71,7 +71,7 @@ void ModelConfig::fields(Fields& f) {
   f.require(!in_channels || name() != kSavedModel, "in_channels", "the weights of name: saved say it");
   f.require(!in_channels || !answers_tokens(form), "in_channels", str(name(), " reads tokens, which have no channels"));
   f.require(!classes || !answers_tokens(form), "classes", str("the vocabulary decides what ", name(), " answers"));
-  if (!classes && !answers_tokens(form)) classes = kClasses;  // resolved experiments name it
+  if (!classes && !answers_tokens(form)) classes = kClasses;  // so that resolved experiments state the number
   f.require(head == "keep" || !weights.empty(), "head", "reset needs weights; without them every layer is drawn");
   f.require(!allow_nonfinite || !weights.empty(), "allow_nonfinite", "needs weights");
 }

@@ -14,10 +14,10 @@ using MakeBlock = std::unique_ptr<Module> (*)(const ResidualBlockConfig&);
 struct Stage {
   std::int64_t blocks;
   std::int64_t out;
-  std::int64_t stride;  // of its first block
+  std::int64_t stride;  // of the stage's first block
 };
 
-// `shortcut` is used where the identity does not fit.
+// `shortcut` is used where an identity does not fit.
 std::unique_ptr<Module> make_stage(MakeBlock make, std::int64_t in, const Stage& stage, const std::string& shortcut) {
   auto blocks = std::make_unique<Sequential>();
   for (std::int64_t i = 0; i < stage.blocks; ++i) {

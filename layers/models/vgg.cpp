@@ -10,7 +10,7 @@ namespace tessera::models {
 
 namespace {
 
-constexpr std::int64_t kPool = 0;  // configuration D of the paper's table 1
+constexpr std::int64_t kPool = 0;  // marks a pooling layer in configuration D of the paper's table 1
 constexpr std::int64_t kVgg16[] = {64,    64,  kPool, 128, 128,   kPool, 256, 256, 256,
                                    kPool, 512, 512,   512, kPool, 512,   512, 512, kPool};
 

@@ -23,7 +23,7 @@ std::map<std::string, State> copy(const std::map<std::string, State>& parts) try
   throw error.at("copy for a checkpoint (checkpoint.async=false saves without one)");
 }
 
-// Keeps signals off this thread, and off those it starts, for the scope.
+// Blocks all signals on this thread, and on threads that it starts, during the scope.
 class SignalsBlocked {
  public:
   SignalsBlocked() {
@@ -39,7 +39,7 @@ class SignalsBlocked {
   sigset_t before_{};
 };
 
-// From a destructor, so that a sink that throws must not end the process.
+// Called from a destructor: a log sink that throws must not end the process.
 void warn(const char* message) noexcept {
   try {
     log_warning(message);
@@ -62,7 +62,7 @@ BackgroundSaver::~BackgroundSaver() {
 void BackgroundSaver::start(std::int64_t step, const std::map<std::string, State>& parts, const Value& manifest_extra,
                             std::function<void()> then) {
   TESSERA_CHECK(!busy(), InternalError, "checkpoint: save of step ", step, " while another is under way");
-  const SignalsBlocked blocked;  // the thread inherits it: a signal must not interrupt its fsync
+  const SignalsBlocked blocked;  // the new thread inherits the mask: a signal must not interrupt its fsync
   saving_ = std::async(std::launch::async,
                        [&store = store_, step, copies = copy(parts), extra = manifest_extra, then = std::move(then)] {
                          SaveResult result = store.save(step, copies, extra);

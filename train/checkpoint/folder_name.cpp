@@ -9,7 +9,7 @@ namespace tessera {
 namespace {
 
 constexpr std::string_view kPrefix = "step-";
-constexpr std::int64_t kMaxNumber = std::int64_t{1} << 53;  // no run gets there, and counting on from it is safe
+constexpr std::int64_t kMaxNumber = std::int64_t{1} << 53;  // no run gets this far, and incrementing it cannot overflow
 
 std::optional<std::int64_t> parse_number(std::string_view text) {
   std::int64_t value = 0;

@@ -22,7 +22,7 @@ void check_part_name(const std::string& name) {
                 "checkpoint: part name '", name, "': letters, digits, '_', '-' and '.' only, and no '.' in front");
 }
 
-// One new file, synced, with its hash taken from the bytes as they pass.
+// Writes and syncs one new file. Its hash is computed from the bytes as they are written.
 class HashedFile {
  public:
   HashedFile(Vfs& vfs, const Path& folder, std::string name)

@@ -43,8 +43,8 @@ void CheckpointStore::open_for_writing(const RunLock&) {
   writable_ = true;
 }
 
-// What the newest undamaged manifest pins; the session corrects it by what it resumes from, which is older when a part of that
-// checkpoint is damaged. Where a manifest is there but cannot be read just now, what it pins is not known, and everything stays.
+// Pins of the newest undamaged manifest. The session corrects them by the checkpoint that it resumes from (an older one if a part
+// of the newest is damaged). If a manifest exists but cannot be read now, its pins are unknown and every step is kept.
 std::set<std::int64_t> CheckpointStore::recorded_pins() const {
   std::set<std::int64_t> pins;
   const std::vector<Folder> all = folders();
@@ -89,7 +89,7 @@ SaveResult CheckpointStore::save(std::int64_t step, const std::map<std::string, 
   } catch (...) {
     try {
       if (vfs_.exists(temporary)) vfs_.remove_tree(temporary);
-    } catch (const IoError&) {  // open_for_writing removes it; the first failure is the one to report
+    } catch (const IoError&) {  // open_for_writing() removes the folder; the first failure is the one to report
     }
     throw;
   }
@@ -116,14 +116,14 @@ void CheckpointStore::commit(const Path& target) {
   } catch (const IoError& error) {
     try {
       discard(target.filename().string());
-    } catch (const IoError&) {  // the loader passes over it when it is damaged, and it is no loss when it is not
+    } catch (const IoError&) {  // the loader skips it if it is damaged, and if it is intact it does no harm
     }
     throw IoError(str("checkpoint: ", target.filename().string(),
                       " failed its check after saving; the earlier ones stand: ", error.what()));
   }
 }
 
-// On a full disk `latest` cannot be written until something is removed, so no failure here stops what comes after it.
+// On a full disk `latest` cannot be written before something is removed, so a failure here does not stop the later actions.
 void CheckpointStore::tidy_up(const std::string& saved, std::vector<std::string>& warnings) {
   const auto attempt = [&](auto&& call) {
     try {
@@ -132,14 +132,14 @@ void CheckpointStore::tidy_up(const std::string& saved, std::vector<std::string>
       warnings.push_back(str("checkpoint: saved, but tidying up failed: ", error.what()));
     }
   };
-  attempt([&] { write_file_atomically(vfs_, folder_ / "latest", saved + "\n"); });  // for people; the loader does not ask it
+  attempt([&] { write_file_atomically(vfs_, folder_ / "latest", saved + "\n"); });  // for people; the loader does not read it
   attempt([&] {
     for (const std::string& name : superfluous(saved)) attempt([&] { discard(name); });
   });
 }
 
-// All but, from `saved` backwards, the newest revision of `keep_` steps that are not pinned and of all that are. Steps after
-// `saved` are there when the run was resumed from before them because they are damaged: they go too.
+// Checkpoints to remove: all but the newest revisions of pinned steps and, from `saved` backwards, of `keep_` unpinned steps.
+// Unpinned steps after `saved` are removed too: the run was resumed from before them because they are damaged.
 std::vector<std::string> CheckpointStore::superfluous(const std::string& saved) const {
   std::vector<std::string> names;
   const std::vector<Folder> all = folders();
@@ -156,11 +156,11 @@ std::vector<std::string> CheckpointStore::superfluous(const std::string& saved) 
       names.push_back(folder->name);
     }
   }
-  std::ranges::reverse(names);  // oldest first: a reader that lists before and reads after finds the newest longest
+  std::ranges::reverse(names);  // oldest first: a reader that lists, then reads, finds the newest ones for longest
   return names;
 }
 
-// Renamed before it is removed, so that no half-removed folder ever carries the name of a checkpoint.
+// Renames the folder before removing it, so that a half-removed folder never has the name of a checkpoint.
 void CheckpointStore::discard(const std::string& name) {
   const Path trash = folder_ / str(".trash-", name, "-", ::getpid(), "-", counter_++);
   vfs_.rename(folder_ / name, trash);
@@ -207,7 +207,7 @@ std::vector<std::int64_t> CheckpointStore::steps() const {
   return steps;
 }
 
-// A run that trains may remove what has been listed before it is read; what it saved in its place is in the next listing.
+// A run that trains may remove a listed checkpoint before it is read. The next listing has the checkpoint that replaced it.
 Checkpoint CheckpointStore::load_latest() const {
   std::vector<Folder> listed = folders();
   for (int listing = 1;; ++listing) {

@@ -47,7 +47,7 @@ std::vector<Step> parse_path(std::string_view path, std::string_view text) {
   return steps;
 }
 
-// Where a path has led so far, for messages.
+// The first `count` steps of a path as text, for messages.
 std::string written(const std::vector<Step>& steps, std::size_t count) {
   std::string path;
   for (std::size_t i = 0; i < count; ++i) {
@@ -112,7 +112,7 @@ void drop(Value& root, const std::vector<Step>& steps, std::string_view text) {
   }
 }
 
-// Positions inside an override mean nothing to the reader of a message.
+// Replaces the positions inside an override, because they mean nothing to the reader of a message.
 void mark_command_line(Value& value) {
   value.with_mark({kOrigin});
   if (value.is_list()) {

@@ -20,7 +20,7 @@ std::string lower_case(std::string_view text) {
   return lower;
 }
 
-// Takes leading digits off `text` and returns how many there were.
+// Removes leading digits from `text` and returns how many there were.
 std::size_t take_digits(std::string_view& text) {
   const auto end = std::find_if_not(text.begin(), text.end(), is_digit);
   const auto count = static_cast<std::size_t>(end - text.begin());
@@ -34,7 +34,7 @@ struct NumberForm {
   std::size_t whole_digits = 0;
 };
 
-// [0-9]+ is an integer; a point or an exponent makes a real. `text` has no sign.
+// [0-9]+ is an integer. A point or an exponent makes the number a real. `text` has no sign.
 NumberForm number_form(std::string_view text) {
   NumberForm form{.is_integer = true};
   form.whole_digits = take_digits(text);

@@ -31,8 +31,8 @@ std::string read_text(const std::string& path) {
   return text;
 }
 
-// YAML 1.2.2 (5.1) leaves these out of files, and a terminal would obey them when a message quotes one: C0 but tab and line ends,
-// DEL, and C1 but NEL, which UTF-8 writes C2 80 to C2 9F. Offset of the first, or npos.
+// Offset of the first control character, or npos: C0 except tab and line ends, DEL, and C1 except NEL (UTF-8: C2 80 to C2 9F).
+// YAML 1.2.2 (5.1) forbids them in files, and a terminal would obey them when a message quotes one.
 std::size_t find_control(std::string_view text) {
   for (std::size_t i = 0; i < text.size(); ++i) {
     const auto c = static_cast<unsigned char>(text[i]);
@@ -58,7 +58,7 @@ void check_bytes(std::string_view text, const std::string& origin) {
   throw ConfigError(str(origin, ':', line, ':', column, ": ", what, "; an experiment file is UTF-8 text"));
 }
 
-// The likeliest cause of a syntax error in a line that begins with a tab, which yaml-cpp does not name.
+// A line that begins with a tab is the likeliest cause of a syntax error there. yaml-cpp does not name it.
 std::string tab_advice(std::string_view text, const YAML::Mark& mark) {
   for (int line = 0; line < mark.line && !text.empty(); ++line)
     text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);

@@ -10,9 +10,9 @@ namespace tessera::detail {
 namespace {
 
 constexpr std::size_t kMaxDepth = 64;
-constexpr std::size_t kMaxTextBytes = std::size_t{16} << 20;  // aliases can repeat one long text very often
+constexpr std::size_t kMaxTextBytes = std::size_t{16} << 20;  // aliases can repeat a long text many times
 
-// Whether a scalar, behind its anchor, is in quotes that run to the end of the text. yaml-cpp takes that for their end.
+// Whether a scalar, after its anchor, starts with a quote that is never closed. yaml-cpp takes the end of the text for its end.
 bool is_unclosed_quote(std::string_view text) {
   if (text.starts_with('&')) {
     text.remove_prefix(std::min(text.find_first_of(" \t\r\n"), text.size()));
@@ -26,7 +26,7 @@ bool is_unclosed_quote(std::string_view text) {
     } else if (text[i] == quote && (quote == '"' || i + 1 == text.size() || text[i + 1] != quote)) {
       return false;
     } else if (text[i] == quote) {
-      ++i;  // two single quotes stand for one
+      ++i;  // two single quotes are an escaped one
     }
   }
   return true;
@@ -60,7 +60,7 @@ void YamlBuilder::OnScalar(const YAML::Mark& mark, const std::string& tag, YAML:
   const Mark at = mark_of(mark);
   const Size size{.bytes = text.size()};
   count(at, size);
-  // yaml-cpp gives quoted scalars the tag "!", the one that "! text" has as well.
+  // yaml-cpp gives quoted scalars the tag "!", which a scalar written as "! text" has as well.
   const bool tagged = (tag != "?" && tag != "!") || text_.substr(static_cast<std::size_t>(mark.pos)).starts_with('!');
   if (tagged) report(at, "tags are not read; leave it out");
   if (is_unclosed_quote(text_.substr(static_cast<std::size_t>(mark.pos)))) fail(at, "the quote that opens here is never closed");
@@ -118,7 +118,7 @@ void YamlBuilder::close() {
   Open done = std::move(open_.back());
   open_.pop_back();
   if (!done.is_key) return put(std::move(done.value), done.anchor, done.size);
-  // Reported here and not in open(): yaml-cpp takes any '[' that is never closed for the begin of a key.
+  // This is reported here and not in open(), because yaml-cpp takes any '[' that is never closed for the beginning of a key.
   refuse_key(done.value.mark(), "a key is text; a list or a block cannot be one");
 }
 

@@ -14,7 +14,7 @@ bool is_plain_character(char c) {
          std::string_view("_-./%+*$ ").find(c) != std::string_view::npos;
 }
 
-// Letters, digits and a few signs that start nothing in YAML, and no other meaning as an unquoted scalar.
+// Text of letters, digits and a few signs that start nothing in YAML and that, unquoted, resolves to a string.
 bool is_plain_text(const std::string& text) {
   if (text.empty() || !std::all_of(text.begin(), text.end(), is_plain_character)) return false;
   const bool starts_plainly = std::string_view("-*%+ .$").find(text[0]) == std::string_view::npos;
@@ -31,7 +31,7 @@ std::string escaped_code(unsigned code) {
   return str("\\u00", kDigits[code / 16], kDigits[code % 16]);
 }
 
-// JSON's quoting is also YAML's; DEL and C1, which JSON leaves as they are, files here do not hold.
+// JSON's quoting is valid in YAML too. DEL and C1, which JSON leaves as they are, are escaped: files here must not hold them.
 std::string in_quotes(const std::string& text) {
   if (is_plain_text(text)) return text;
   std::string escaped;
@@ -75,7 +75,7 @@ std::string scalar_text(const Value& value) {
   return to_json(value);
 }
 
-// What fits on the line of its key: scalars, empty collections, lists of scalars.
+// Whether the value fits on the line of its key: scalars, empty collections and lists of scalars do.
 bool is_inline(const Value& value) {
   if (!is_collection(value) || is_empty(value)) return true;
   return value.is_list() && std::none_of(value.as_list().begin(), value.as_list().end(), is_collection);
@@ -89,7 +89,7 @@ std::string inline_text(const Value& value) {
   return text + ']';
 }
 
-// Writes the lines of a non-empty collection. The first one starts where the text stands: after the indent, or after "- ".
+// Writes the lines of a non-empty collection. The first line continues the current one, after the indent or after "- ".
 void write_lines(const Value& value, int indent, std::string& text) {
   const std::string margin(static_cast<std::size_t>(indent), ' ');
   bool first = true;

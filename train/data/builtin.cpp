@@ -26,7 +26,7 @@ ImageSplits images_of(const Form& form, const std::string& root, std::uint64_t s
   return splits;
 }
 
-// Calls `use` with the form, which has to be one of images.
+// Calls `use` with the form of the data set. Throws ConfigError if it is not a data set of images.
 template <class Use>
 ImageSplits with_images(const DataConfig& config, const Use& use) {
   const auto use_form = [&]<class Form>(const Form& form) -> ImageSplits {

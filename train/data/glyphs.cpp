@@ -24,7 +24,7 @@ constexpr std::size_t kPixels = kGlyphSide * kGlyphSide;
 constexpr std::int64_t kTrainCount = 10000;
 constexpr std::int64_t kTestCount = 2000;
 
-// Numbers of one image, drawn in a fixed sequence.
+// The random numbers of one image, drawn in a fixed sequence.
 class Draws {
  public:
   Draws(RngStream stream, std::int64_t image) : stream_(stream), image_(static_cast<std::uint64_t>(image)) {}
@@ -88,7 +88,7 @@ const Drawing& symbol(std::size_t label) {
   return symbols[label];
 }
 
-// Rotation, shear, scales and translation, plus a wobble of each corner of a stroke.
+// Random rotation, shear, scale and translation of a symbol, plus a random shift (wobble) of each corner of a stroke.
 struct Placement {
   float xx, xy, yx, yy, x0, y0, wobble;
 
@@ -114,7 +114,7 @@ struct Placement {
 
 using Canvas = std::array<float, kPixels>;
 
-// Raises pixels to the coverage of a round-ended stroke: one pixel wide ramp at distance `radius` from the segment.
+// Raises pixels to the coverage of a stroke with round ends. Coverage falls from 1 to 0 over one pixel at distance `radius`.
 void stroke(Canvas& canvas, Point a, Point b, float radius, float ink) {
   const float reach = radius + 0.5f;
   const auto pixel = [](float at) { return std::clamp(static_cast<int>(std::floor(at)), 0, static_cast<int>(kGlyphSide) - 1); };
@@ -152,7 +152,7 @@ void draw_symbol(Canvas& canvas, const Drawing& drawing, Draws& draw) {
   }
 }
 
-// Short strokes anywhere, fainter than the symbol: what a classifier must learn to ignore.
+// Draws short strokes at random places, fainter than the symbol. A classifier must learn to ignore them.
 void draw_distractors(Canvas& canvas, Draws& draw) {
   constexpr auto kSide = static_cast<float>(kGlyphSide);
   const int count = static_cast<int>(draw.uniform(0, 3));
@@ -165,7 +165,7 @@ void draw_distractors(Canvas& canvas, Draws& draw) {
   }
 }
 
-// Erases a small square to background.
+// Sometimes erases a small square to the background.
 void erase_patch(Canvas& canvas, Draws& draw) {
   if (!draw.chance(0.4f)) return;
   const int side = static_cast<int>(draw.uniform(4, 7));
@@ -174,7 +174,7 @@ void erase_patch(Canvas& canvas, Draws& draw) {
   for (int row = top; row < top + side; ++row) std::fill_n(canvas.data() + row * kGlyphSide + left, side, 0.0f);
 }
 
-// Scales ink to the image's contrast and adds noise: the sum of four bytes of a random word is near enough to a normal number.
+// Scales ink to the image's contrast and adds noise. The sum of the four bytes of a random word is close enough to normal.
 void expose(const Canvas& canvas, Draws& draw, std::span<std::uint8_t> image) {
   const float background = draw.uniform(10, 70);
   const float contrast = draw.uniform(90, 180);

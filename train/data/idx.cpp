@@ -13,10 +13,10 @@ namespace {
 
 namespace fs = std::filesystem;
 
-constexpr std::int64_t kMaxBytes = std::int64_t{1} << 34;  // a header that asks for more is damage, not data
+constexpr std::int64_t kMaxBytes = std::int64_t{1} << 34;  // a header that asks for more is damaged
 constexpr std::int64_t kMostUnpacked = 1032;  // bytes that one byte of a deflate stream can become (zlib, "Technical Details")
 
-// Reads plain and gzip files alike: zlib passes content without a gzip header through.
+// Reads plain and gzip files alike, because zlib passes content without a gzip header through unchanged.
 class IdxFile {
  public:
   explicit IdxFile(const fs::path& path) : path_(path.string()), file_(gzopen(path_.c_str(), "rb"), &gzclose) {
@@ -24,7 +24,7 @@ class IdxFile {
     gzbuffer(file_.get(), 1u << 17);
   }
 
-  // Up to `bytes` bytes; fewer only at the end of the file.
+  // Reads up to `bytes` bytes; fewer only at the end of the file.
   std::int64_t read(void* target, std::int64_t bytes) {
     std::int64_t done = 0;
     while (done < bytes) {
@@ -44,7 +44,7 @@ class IdxFile {
     return rest;
   }
 
-  // After the last byte: a gzip stream without its end has no checksum that vouches for what was read.
+  // Call after the last byte. If a gzip stream has no end, it also has no checksum, so what was read is not verified.
   void check_end() {
     int code = Z_OK;
     gzerror(file_.get(), &code);
@@ -54,7 +54,7 @@ class IdxFile {
   const std::string& path() const { return path_; }
 
  private:
-  // Z_BUF_ERROR is a gzip stream that stops early; the size check names it better.
+  // Z_BUF_ERROR means that a gzip stream stops early. It is allowed here, because the size check gives a better message.
   void check_stream() {
     int code = Z_OK;
     const char* message = gzerror(file_.get(), &code);
@@ -81,7 +81,7 @@ Shape read_header(IdxFile& file) {
   TESSERA_CHECK(got == expected, IoError, file.path(), ": truncated IDX header: expected ", 4 + expected, " bytes, found ",
                 4 + got);
   Shape shape;
-  std::int64_t total = 1;  // sizes of zero count as one, so that none hides an overflow of the others
+  std::int64_t total = 1;  // a size of zero counts as one, so that it cannot hide an overflow of the other sizes
   for (int i = 0; i < magic[3]; ++i) {
     const auto size = static_cast<std::int64_t>(big_endian(sizes.data() + 4 * i));
     shape = shape.append(size);
@@ -112,7 +112,7 @@ std::vector<std::string> class_names(std::string_view name) {
   return {"0", "1", "2", "3", "4", "5", "6", "7", "8", "9"};
 }
 
-// Before anything is allocated for a header that is damaged.
+// Throws before any memory is allocated for a damaged header.
 void check_file_can_hold(const fs::path& path, const Shape& shape) {
   std::error_code error;
   const auto size = static_cast<std::int64_t>(fs::file_size(path, error));

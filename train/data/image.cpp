@@ -16,7 +16,7 @@ constexpr std::string_view kPngSignature("\x89PNG\r\n\x1a\n", 8);
 constexpr std::string_view kJpegStart("\xff\xd8\xff", 3);
 constexpr std::uintmax_t kMaxFileBytes = std::uintmax_t{1} << 30;
 
-// Unsigned integers of a TIFF block, in its byte order.
+// Reads unsigned integers of a TIFF block in the block's byte order.
 class TiffReader {
  public:
   explicit TiffReader(std::string_view bytes) : bytes_(bytes), big_(bytes.starts_with("MM")) {}
@@ -37,7 +37,7 @@ class TiffReader {
   bool big_;
 };
 
-// Where pixel (y, x) of the upright image lies in one of height h and width w that is stored with this orientation.
+// Index, in an h x w image stored with this orientation, of the pixel at (y, x) of the upright image.
 std::int64_t source_of(int orientation, std::int64_t y, std::int64_t x, std::int64_t h, std::int64_t w) {
   switch (orientation) {
     case 2: return y * w + (w - 1 - x);
@@ -99,7 +99,7 @@ Image read_image(const fs::path& path) {
   }
 }
 
-// TIFF 6.0: byte order, 42, offset of the first directory; there a count of 12-byte entries: tag, type, count, value.
+// TIFF 6.0: byte order, 42, offset of the first directory. The directory is a count of 12-byte entries: tag, type, count, value.
 int exif_orientation(std::string_view tiff) {
   constexpr std::uint32_t kOrientation = 0x0112;
   constexpr std::uint32_t kShort = 3;

@@ -68,11 +68,11 @@ class SplitReader {
   const ImageFolderConfig& config_;
   const std::string& root_;
   std::vector<BadFile>* bad_;
-  std::optional<ImageListing> training_;  // its folder and classes
+  std::optional<ImageListing> training_;  // folder and classes of the training split
   std::vector<std::string> warnings_;
 };
 
-// Folders below root, in the order in which they are read, each once.
+// Folders of the splits below root, in the order in which they are read, without repeats.
 std::vector<std::string> split_folders(const ImageFolderConfig& config) {
   std::vector<std::string> folders{config.train.value_or("train")};
   const auto add = [&](const std::string& folder) {
@@ -94,10 +94,10 @@ void check_left_out(const ImageFolderConfig& config) {
   }
 }
 
-// A name below root that stays there is meant; an absolute path would pass over root.
+// The name must lead to a folder below root. An absolute path would ignore root.
 bool is_folder_name(const std::string& name) { return !name.empty() && name.front() != '/'; }
 
-// Since it was listed, by length and time.
+// Whether the file has changed since it was listed, by its length and time of writing.
 bool changed(const fs::path& path, const ImageFile& file) {
   std::error_code error;
   const std::uintmax_t bytes = fs::file_size(path, error);
@@ -106,7 +106,7 @@ bool changed(const fs::path& path, const ImageFile& file) {
   return error || written != file.written;
 }
 
-// What the cache holds may be damaged: it is measured again then.
+// The cache entry may be damaged. Then the result is empty and the numbers are measured again.
 std::optional<Normalization> to_normalization(const std::optional<Value>& value) {
   if (!value) return {};
   Normalization result;
@@ -164,11 +164,11 @@ std::vector<BrokenImage> ImageFolder::met_broken() const {
     return broken_;
   };
   if (met().empty()) return {};
-  for (const ImageFile& file : files_) {  // what broke beside it, while this still knows what it was
+  for (const ImageFile& file : files_) {  // other files may have broken too; only this object knows their old state
     if (file.left_out || !changed(folder_ / file.path, file)) continue;
     try {
       decode(file);
-    } catch (const IoError&) {  // noted
+    } catch (const IoError&) {  // decode() has noted it
     }
   }
   return met();
@@ -245,7 +245,7 @@ std::vector<BrokenImage> ImageFolderConfig::undecodable_images(const std::string
   return broken;
 }
 
-// The same images give the same bits, so the numbers are kept.
+// The same images give the same bits, so the numbers are kept in the cache.
 Normalization ImageFolderConfig::measure(const ImageSubset& training) const {
   const ImageSubset images = without_left_out(training);
   Xxh3Stream samples;

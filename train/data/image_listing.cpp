@@ -32,7 +32,7 @@ void collect(const fs::path& folder, const std::string& prefix, std::int64_t lab
   }
 }
 
-// Runs `examine` on every file and moves those to `bad` for which it gives a reason.
+// Runs `examine` on every file. Moves the files for which it returns a reason to `bad`.
 template <class Examine>
 void sift(ImageListing& listing, const Examine& examine) {
   std::vector<std::string> reasons(listing.files.size());
@@ -128,7 +128,7 @@ void hash_files(const std::vector<ImageFile>& files, Xxh3Stream& stream) {
 void drop_undecodable(ImageListing& listing) {
   Xxh3Stream content;
   hash_files(listing.files, content);
-  for (const ImageFile& file : listing.files) {  // a repair may leave length and ends as they were
+  for (const ImageFile& file : listing.files) {  // a repair may change neither length nor ends, but it changes the time
     content.update({reinterpret_cast<const char*>(&file.written), sizeof file.written});
   }
   const AnswerCache cache("images that cannot be decoded, 2: " + content.hex());
@@ -155,7 +155,7 @@ std::vector<BrokenImage> undecodable(const ImageListing& listing, const std::str
   decoded.bad.clear();
   drop_undecodable(decoded);
   std::vector<BrokenImage> broken;
-  std::size_t at = 0;  // what is left has the listing's order
+  std::size_t at = 0;  // the files that are left keep the order of the listing
   for (const ImageFile& file : listing.files) {
     if (at < decoded.files.size() && decoded.files[at].path == file.path) {
       ++at;
@@ -190,7 +190,7 @@ void keep_places(ImageListing& listing, const std::string& folder, const std::ve
     if (!path) continue;
     const auto label = std::ranges::find(listing.classes, path->substr(0, path->find('/')));
     if (label == listing.classes.end()) continue;
-    // Listings are in the order of folders, in which "a/x" is before "a.png", unlike in that of bytes.
+    // Listings are in path order, so "a/x" comes before "a.png". In byte order it would come after.
     const auto place =
         std::ranges::lower_bound(listing.files, fs::path(*path), {}, [](const ImageFile& file) { return fs::path(file.path); });
     listing.files.insert(place, {.path = *path,

@@ -15,7 +15,7 @@ bool is_passed_over(const std::string& name) { return name.starts_with('.') || n
 
 struct Entries {
   std::vector<fs::path> paths;
-  std::string fault;  // why there may be more
+  std::string fault;  // why the listing may be incomplete; empty if it is complete
 };
 
 Entries entries_of(const fs::path& folder) {

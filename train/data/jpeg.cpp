@@ -14,26 +14,26 @@ namespace {
 
 constexpr int kExifMarker = JPEG_APP0 + 1;
 constexpr std::string_view kExifPrefix("Exif\0\0", 6);
-// A small progressive file may ask for its pixels to be decoded thousands of times.
+// Limits the scans: a small progressive file could ask for its pixels to be decoded thousands of times.
 constexpr int kMaxScans = 500;
 
-// Everything that a jump may find half done: owned here, destroyed by the caller's frame.
+// Everything that a longjmp may leave half done. The caller's frame owns and destroys it.
 struct Decoder {
   jpeg_error_mgr errors{};
   jpeg_progress_mgr progress{};
   jpeg_decompress_struct info{};
   std::jmp_buf jump{};
-  std::array<char, JMSG_LENGTH_MAX> message{};  // of the first fault
+  std::array<char, JMSG_LENGTH_MAX> message{};  // of the first error
   std::string_view bytes;
   std::size_t scans_begin = 0;
-  std::size_t left_over = 0;  // bytes of the scans that no pixel took
+  std::size_t left_over = 0;  // bytes of the scans that no pixel used
   std::uint8_t* pixels = nullptr;
   std::size_t row_bytes = 0;
 
   Decoder() = default;
   Decoder(const Decoder&) = delete;
   Decoder& operator=(const Decoder&) = delete;
-  ~Decoder() { jpeg_destroy_decompress(&info); }  // frees what there is; reports nothing
+  ~Decoder() { jpeg_destroy_decompress(&info); }  // frees what was allocated; reports nothing
 };
 
 Decoder& decoder_of(j_common_ptr info) { return *static_cast<Decoder*>(info->client_data); }
@@ -44,7 +44,7 @@ Decoder& decoder_of(j_common_ptr info) { return *static_cast<Decoder*>(info->cli
   std::longjmp(decoder.jump, 1);
 }
 
-// A negative level is a warning: the library goes on with made-up pixels. What it can go on from without making any up passes.
+// A negative level is a warning: the library continues with made-up pixels. Warnings that need no made-up pixels are ignored.
 void on_message(j_common_ptr info, int level) {
   if (level >= 0) return;
   const int code = info->err->msg_code;
@@ -91,7 +91,7 @@ void run(Decoder& decoder, void (*step)(Decoder&)) {
   if (!guarded(decoder.jump, decoder, step)) throw IoError(str("broken JPEG: ", decoder.message.data()));
 }
 
-// Some writers put a few bytes behind a scan. As many as a row of blocks takes mean that the header lost rows or columns.
+// Some writers put a few bytes after a scan. As many bytes as a row of blocks takes mean that the header lost rows or columns.
 void check_nothing_is_left(const Decoder& decoder) {
   const std::size_t scans = decoder.bytes.size() - decoder.info.src->bytes_in_buffer - decoder.scans_begin;
   TESSERA_CHECK(decoder.left_over * (decoder.info.total_iMCU_rows + 1) <= scans, IoError, "broken JPEG: ", decoder.left_over,
@@ -106,13 +106,13 @@ int orientation_of(const jpeg_decompress_struct& info) {
   return 1;
 }
 
-// a * b / 255, rounded, as PIL has it.
+// a * b / 255, rounded as PIL rounds it.
 int multiply(int a, int b) {
   const int product = a * b + 128;
   return ((product >> 8) + product) >> 8;
 }
 
-// Adobe stores 255 minus the ink. Red = (white - black ink) - the share of it that cyan takes; and so on.
+// Adobe stores 255 minus the ink. Red = (white - black ink) - the part of that difference that cyan absorbs; likewise the rest.
 std::vector<std::uint8_t> inks_to_rgb(const std::vector<std::uint8_t>& stored) {
   std::vector<std::uint8_t> rgb(stored.size() / 4 * 3);
   for (std::size_t pixel = 0; pixel < stored.size() / 4; ++pixel) {

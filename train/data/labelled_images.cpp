@@ -23,7 +23,7 @@ void LabelledImages::assemble(std::span<const std::int64_t> samples, std::option
   float* image = out.at("image").data<float>();
   std::int64_t* label = out.at("label").data<std::int64_t>();
   for (const std::int64_t sample : samples) {
-    *label++ = images_->labels.data<std::int64_t>()[sample];  // a stand-in is of the same class
+    *label++ = images_->labels.data<std::int64_t>()[sample];  // a stand-in has the same class
     images_->read(stand_ins_.of(sample, epoch.value_or(0)), augmentation.framing(epoch.value_or(0), sample), pixels);
     augmentation.apply(pixels, scratch, epoch.value_or(0), sample);
     table_.apply(pixels, image);

@@ -16,7 +16,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// folder/class/name; an absolute path would pass over root.
+// Accepts folder/class/name. An absolute path would ignore root.
 bool is_image_name(const std::string& file) { return !file.starts_with('/') && std::ranges::count(file, '/') >= 2; }
 
 bool is_hash(const std::string& text) {

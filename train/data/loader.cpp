@@ -41,7 +41,7 @@ class Loader::Assembler {
     return options_.drop_last ? subset_.size() / options_.batch : (subset_.size() + options_.batch - 1) / options_.batch;
   }
 
-  // Of the largest batch, or of a share of it.
+  // Tensors of the largest batch, or of this rank's share of it.
   std::vector<StagedTensor> layout() const {
     std::vector<StagedTensor> layout;
     for (const Field& field : subset_.dataset->fields())
@@ -87,8 +87,8 @@ class Loader::Assembler {
   mutable std::array<std::pair<std::int64_t, std::shared_ptr<const Order>>, 2> orders_;
 };
 
-// A ring of batches: position p lives in slot p % size. Workers claim positions in order while they are less than a ring ahead of
-// the caller; a seek starts a new generation, and what older claims bring is dropped.
+// A ring of batches: position p is in slot p % size. Workers claim positions in order, at most one ring ahead of the caller.
+// A seek starts a new generation. Batches that were claimed in an older generation are dropped.
 class Loader::Prefetcher {
  public:
   Prefetcher(const Assembler& assembler, int threads, int ring) : assembler_(assembler), slots_(static_cast<std::size_t>(ring)) {
@@ -176,8 +176,8 @@ class Loader::Prefetcher {
   std::condition_variable ready_;
   std::condition_variable room_;
   std::vector<Slot> slots_;
-  std::int64_t head_ = 0;  // what the caller takes next
-  std::int64_t claimed_ = 0;  // what a worker takes next
+  std::int64_t head_ = 0;  // the next position that the caller takes
+  std::int64_t claimed_ = 0;  // the next position that a worker claims
   std::uint64_t generation_ = 0;
   bool stopping_ = false;
   std::vector<std::thread> workers_;

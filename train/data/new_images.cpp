@@ -12,7 +12,7 @@
 namespace tessera {
 namespace {
 
-// As LabelledImages::description() has it.
+// The keys of LabelledImages::description().
 struct Preprocessing {
   Normalization normalization;
   std::optional<std::int64_t> resize, crop;
@@ -24,7 +24,7 @@ struct Preprocessing {
   }
 };
 
-// PIL's luma of ITU-R 601-2. Equal channels keep their value: the weights sum to 2^16.
+// PIL's luma (ITU-R 601-2). Equal channels keep their value, because the weights sum to 2^16.
 std::vector<std::uint8_t> grey(const std::vector<std::uint8_t>& rgb) {
   std::vector<std::uint8_t> luma(rgb.size() / 3);
   for (std::size_t i = 0; i < luma.size(); ++i) {
@@ -33,7 +33,7 @@ std::vector<std::uint8_t> grey(const std::vector<std::uint8_t>& rgb) {
   return luma;
 }
 
-// A file that holds one image. It is decoded and resized at once, so that of a large one only the sample is kept.
+// A file that holds one image. It is decoded and resized at once, so that only the sample of a large image is kept.
 class ImageSample final : public NewSamples {
  public:
   ImageSample(const NewImages& rules, const std::string& path)

@@ -10,12 +10,12 @@
 namespace tessera {
 namespace {
 
-// Of texts, profiles and the like, which change no pixel: bytes of one unpacked, and how many are kept. More are passed over, so
-// that a small file cannot fill the memory.
+// Limits for ancillary chunks such as texts and profiles, which change no pixel: bytes of one chunk after decompression, and the
+// number of chunks that are kept. Further ones are skipped, so that a small file cannot fill the memory.
 constexpr png_alloc_size_t kMaxChunkBytes = png_alloc_size_t{8} << 20;
 constexpr png_uint_32 kMaxChunks = 8;
 
-// Everything that a jump may find half done: owned here, destroyed by the caller's frame.
+// Everything that a longjmp may leave half done. The caller's frame owns and destroys it.
 struct Decoder {
   png_structp png = nullptr;
   png_infop info = nullptr;
@@ -36,7 +36,7 @@ struct Decoder {
   std::longjmp(decoder.jump, 1);
 }
 
-void on_warning(png_structp, png_const_charp) {}  // about chunks that change no pixel
+void on_warning(png_structp, png_const_charp) {}  // warnings are about chunks that change no pixel
 
 void take_bytes(png_structp png, png_bytep out, std::size_t count) {
   auto& decoder = *static_cast<Decoder*>(png_get_io_ptr(png));
@@ -53,16 +53,16 @@ void open(Decoder& decoder) {
     std::longjmp(decoder.jump, 1);
   }
   png_set_read_fn(decoder.png, &decoder, take_bytes);
-  // Of chunks that a decoder may do without, libpng would pass over a damaged one: the orientation is in such a chunk.
+  // By default libpng skips damaged ancillary chunks. The orientation is in such a chunk, so any damage is an error.
   png_set_crc_action(decoder.png, PNG_CRC_ERROR_QUIT, PNG_CRC_ERROR_QUIT);
-  png_set_user_limits(decoder.png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // check_image_size() decides
+  png_set_user_limits(decoder.png, PNG_UINT_31_MAX, PNG_UINT_31_MAX);  // check_image_size() sets the limit
   png_set_chunk_malloc_max(decoder.png, kMaxChunkBytes);
   png_set_chunk_cache_max(decoder.png, kMaxChunks);
   png_read_info(decoder.png, decoder.info);
 }
 
 void start(Decoder& decoder) {
-  png_set_expand(decoder.png);  // palette and 1, 2, 4 bits to 8; tRNS to alpha, which goes next
+  png_set_expand(decoder.png);  // palette and 1, 2, 4 bits to 8; tRNS to alpha, which is stripped next
   png_set_strip_alpha(decoder.png);
   png_set_scale_16(decoder.png);
   png_set_gray_to_rgb(decoder.png);

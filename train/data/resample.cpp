@@ -17,9 +17,9 @@ Frame resize_shorter_side(std::int64_t height, std::int64_t width, std::int64_t 
   return frame;
 }
 
-std::int64_t rounded(double value) { return std::lrint(value); }  // halves to even, as Python's round()
+std::int64_t rounded(double value) { return std::lrint(value); }  // halves to even, like Python's round()
 
-// torchvision, RandomResizedCrop.get_params().
+// Follows torchvision, RandomResizedCrop.get_params().
 Box choose_part(const Framing& framing, std::int64_t height, std::int64_t width) {
   constexpr double kMinRatio = 3.0 / 4.0;
   constexpr double kMaxRatio = 4.0 / 3.0;
@@ -60,8 +60,8 @@ Frame choose_frame(const Framing& framing, std::int64_t height, std::int64_t wid
   return frame;
 }
 
-// Rows first, then columns, rounding to bytes between, as PIL; an axis that keeps its size has weights of 0 and 1 and changes
-// nothing. Only the rows and columns that the sample needs are made.
+// Resizes rows first, then columns, and rounds to bytes in between, as PIL does. An axis that keeps its size has weights 0 and 1
+// and changes nothing. Only the rows and columns that the sample needs are computed.
 void resample(const Image& image, const Frame& frame, std::int64_t crop, std::span<std::uint8_t> out) {
   const ResampleAxis across = resample_axis(frame.source.width, frame.width, frame.left, crop);
   const ResampleAxis down = resample_axis(frame.source.height, frame.height, frame.top, crop);

@@ -11,11 +11,11 @@ namespace {
 
 constexpr std::int64_t kVectorBytes = 32;
 constexpr std::int64_t kTwoPixels = 2 * kResampleChannels;
-constexpr std::int64_t kLoadBytes = 16;  // two pixels of a load are used
+constexpr std::int64_t kLoadBytes = 16;  // of one load, which uses two pixels (6 bytes)
 constexpr int kLowBits = 15;
 
-// Weights of two taps, as vpmaddwd multiplies them with two bytes: each is high * 2^15 + low, and both parts fit into the 16 bits
-// of a signed half. With bytes a product of 16 bits is exact, and so is the sum of two.
+// Weights of two taps, in the form in which vpmaddwd multiplies them with two bytes. Each weight is high * 2^15 + low. Both parts
+// fit into a signed 16-bit half, so the product with a byte and the sum of two products are exact.
 struct WeightPair {
   std::int32_t low = 0;
   std::int32_t high = 0;
@@ -39,12 +39,12 @@ __m256i load(const std::uint8_t* from) { return _mm256_loadu_si256(reinterpret_c
 
 __m128i load_half(const std::uint8_t* from) { return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from)); }
 
-// Eight weighted sums of bytes. Each part is at most the sum, which fits an int.
+// Eight weighted sums of bytes, as low + high * 2^15. Neither part exceeds the whole sum, which fits an int.
 struct Sums {
   __m256i low = _mm256_setzero_si256();
   __m256i high = _mm256_setzero_si256();
 
-  // `bytes`: as words, those of the two taps side by side.
+  // `bytes`: 16-bit words, those of the two taps next to each other.
   [[gnu::always_inline]] void add(const __m256i& bytes, const WeightPair& weights) {
     low = _mm256_add_epi32(low, _mm256_madd_epi16(bytes, _mm256_set1_epi32(weights.low)));
     high = _mm256_add_epi32(high, _mm256_madd_epi16(bytes, _mm256_set1_epi32(weights.high)));
@@ -56,12 +56,12 @@ struct Sums {
   }
 };
 
-// To bytes, held within 0 and 255; the order within each half of a vector is a, b, c, d.
+// Packs 32-bit values to bytes, clamped to 0..255. The order within each 128-bit half is a, b, c, d.
 [[gnu::always_inline]] inline __m256i packed(const __m256i& a, const __m256i& b, const __m256i& c, const __m256i& d) {
   return _mm256_packus_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
 }
 
-// A pixel of each of two rows, one in each half of a vector: three sums and one of nothing, which is written, too.
+// Sums a pixel of each of two rows, one row in each 128-bit half. Writes 4 bytes per row: three channels and one padding byte.
 void sum_along(const std::uint8_t* const (&rows)[2], const WeightPair* weights, std::int64_t pairs,
                std::uint8_t* const (&to)[2]) {
   const __m256i side_by_side =
@@ -80,7 +80,7 @@ void sum_along(const std::uint8_t* const (&rows)[2], const WeightPair* weights, 
   std::memcpy(to[1], &second, sizeof second);
 }
 
-// 32 bytes of a row.
+// Writes 32 bytes of one output row.
 void sum_down(const std::uint8_t* rows, std::int64_t stride, const WeightPair* weights, std::int64_t pairs, std::uint8_t* to) {
   const __m256i zero = _mm256_setzero_si256();
   Sums sums[4];
@@ -98,8 +98,8 @@ void sum_down(const std::uint8_t* rows, std::int64_t stride, const WeightPair* w
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), bytes);
 }
 
-// A row of the part, from which a vector may be loaded at each of its pixels. Behind the image's last pixel there is nothing to
-// load: rows near it are copied to `copy`.
+// Returns the row, with kLoadBytes readable at each of its pixels. After the image's last pixel there is nothing to load, so rows
+// near the end are copied to `copy` with padding.
 const std::uint8_t* loadable(const PixelRows& rows, std::int64_t row, std::vector<std::uint8_t>& copy) {
   const auto begin = static_cast<std::size_t>(row * rows.stride);
   const auto bytes = static_cast<std::size_t>(rows.width * kResampleChannels);
@@ -111,7 +111,7 @@ const std::uint8_t* loadable(const PixelRows& rows, std::int64_t row, std::vecto
 
 }  // namespace
 
-// Pillow, Resample.c: precompute_coeffs() and normalize_coeffs_8bpc() with the triangle filter.
+// Follows Pillow, Resample.c: precompute_coeffs() and normalize_coeffs_8bpc() with the triangle filter.
 ResampleAxis resample_axis(std::int64_t input, std::int64_t output, std::int64_t first, std::int64_t size) {
   const double scale = static_cast<double>(input) / static_cast<double>(output);
   const double support = std::max(scale, 1.0);
@@ -145,7 +145,7 @@ PaddedRows resample_across(const PixelRows& rows, const ResampleAxis& axis) {
   narrow.bytes.assign(static_cast<std::size_t>((rows.count + 1) * narrow.stride), 0);
   std::vector<std::uint8_t> copies[2];
   for (std::int64_t y = 0; y < rows.count; y += 2) {
-    const std::int64_t next = std::min(y + 1, rows.count - 1);  // the last of an odd number is made twice
+    const std::int64_t next = std::min(y + 1, rows.count - 1);  // if the count is odd, the last row is computed twice
     const std::uint8_t* const from[2] = {loadable(rows, y, copies[0]), loadable(rows, next, copies[1])};
     std::uint8_t* const to[2] = {narrow.bytes.data() + y * narrow.stride, narrow.bytes.data() + next * narrow.stride};
     for (std::int64_t x = 0; x < axis.size(); ++x) {

@@ -12,7 +12,7 @@ namespace {
 constexpr const char* kTraining = "data";
 constexpr const char* kValidation = "data_val";
 constexpr const char* kTest = "data_test";
-constexpr const char* kText = "text";  // of TextDataset::description()
+constexpr const char* kText = "text";  // key of TextDataset::description()
 
 struct Named {
   const char* key;

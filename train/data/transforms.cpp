@@ -167,7 +167,7 @@ void Augmentation::apply(std::span<std::uint8_t> pixels, std::span<std::uint8_t>
   }
 }
 
-// Output row y is input row y + top, black outside; columns likewise.
+// Output row y is input row y + top, or black outside the image; likewise for columns.
 void Augmentation::pad_crop(std::span<std::uint8_t> pixels, std::span<std::uint8_t> scratch, std::int64_t top,
                             std::int64_t left) const {
   if (top == 0 && left == 0) return;
@@ -188,7 +188,7 @@ void Augmentation::flip(std::span<std::uint8_t> pixels) const {
   }
 }
 
-// Rows y - side / 2 .. y - side / 2 + side - 1, cut at the border; columns likewise.
+// Fills rows y - side / 2 .. y - side / 2 + side - 1, clipped at the border; likewise for columns.
 void Augmentation::cutout(std::span<std::uint8_t> pixels, std::int64_t side, std::int64_t y, std::int64_t x) const {
   const std::int64_t top = y - side / 2;
   const std::int64_t left = x - side / 2;

@@ -35,12 +35,12 @@ Generated generate_from_run(Vfs& vfs, const RunFolder& run, const GenerateRunOpt
   const Device device = resolve_device(config.device);
   const Checkpoint checkpoint = load_at(vfs, run, options.at, "generate");
   const auto tokenizer = tokenizer_of(description_of(checkpoint, run));
-  prompt_tokens(*tokenizer, options.text.prompt);  // refuses one that cannot be before there is a network
+  prompt_tokens(*tokenizer, options.text.prompt);  // refuses an impossible prompt before the network is built
   set_compute_threads(config.threads.compute);
   const Tf32Products products(takes_tf32(config));
   const std::unique_ptr<Module> model = evaluation_model(checkpoint);
   move_to(*model, device);
-  // The run's own file may grow between two calls; what a checkpoint holds stays.
+  // The run's own file may grow between two calls. The choices in a checkpoint do not change.
   const DecisionMap decisions = recorded_decisions(checkpoint.manifest);
   return generate_text(*model, tokenizer, compute_dtype_of(config), options.text, decisions, stop, write);
 }

@@ -16,7 +16,7 @@
 namespace tessera {
 namespace {
 
-constexpr std::int64_t kChunk = 256;  // tokens read at once: what a forward of many would need grows with them
+constexpr std::int64_t kChunk = 256;  // tokens read at once; the memory of a forward grows with them
 
 Tensor tensor_of(std::span<const TokenId> tokens, Device device) {
   const Tensor ids = Tensor::empty({1, static_cast<std::int64_t>(tokens.size())}, DType::i64);
@@ -79,7 +79,7 @@ Generated generate_text(Module& network, std::shared_ptr<const Tokenizer> tokeni
                         const std::function<void(std::string_view)>& write) {
   check(options);
   const NoGrad no_grad;
-  // Nothing is timed: a clock may choose other kernels in another call, which round otherwise and may write another text.
+  // Nothing is timed: in another call a clock may choose kernels that round differently, and they may write another text.
   const DecisionScope replayed({.known = decisions});
   const ConstantWeights constant;
   std::vector<TokenId> tokens = prompt_tokens(*tokenizer, options.prompt);

@@ -11,7 +11,7 @@
 namespace tessera {
 namespace {
 
-// The greatest; of equal ones the first.
+// The index of the greatest score; the first of equal ones.
 std::size_t likeliest(std::span<const float> scores) {
   constexpr float kInfinity = std::numeric_limits<float>::infinity();
   std::size_t best = 0;
@@ -23,7 +23,7 @@ std::size_t likeliest(std::span<const float> scores) {
   return best;
 }
 
-// The first `count` of the tokens, likeliest first.
+// The `count` likeliest tokens, likeliest first.
 std::vector<std::size_t> ranked(std::span<const float> scores, std::size_t count) {
   std::vector<std::size_t> order(scores.size());
   std::iota(order.begin(), order.end(), std::size_t{0});
@@ -33,7 +33,7 @@ std::vector<std::size_t> ranked(std::span<const float> scores, std::size_t count
   return order;
 }
 
-// Tokens that may be drawn: all in their order, or the likeliest first where a filter has to rank them.
+// The tokens that may be drawn: all in their order, or likeliest first if a filter needs the ranking.
 std::vector<std::size_t> candidates(std::span<const float> scores, const SamplingOptions& options) {
   const bool all = options.top_k == 0 || static_cast<std::size_t>(options.top_k) >= scores.size();
   if (!all) return ranked(scores, static_cast<std::size_t>(options.top_k));
@@ -76,7 +76,7 @@ std::int64_t sample_token(std::span<const float> scores, const SamplingOptions& 
     left -= shares[i];
     if (left < 0) return static_cast<std::int64_t>(tokens[i]);
   }
-  // Rounding may leave a rest behind the last token: the last one that can be drawn takes it.
+  // Rounding may leave a rest after the last token. The last token with a share above 0 takes it.
   std::size_t last = tokens.size() - 1;
   while (last > 0 && shares[last] == 0) --last;
   return static_cast<std::int64_t>(tokens[last]);

@@ -6,7 +6,7 @@ namespace tessera {
 namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
-constexpr std::size_t kLongestBegun = 3;  // bytes of a character that lacks one
+constexpr std::size_t kLongestBegun = 3;  // most bytes of an unfinished character
 
 std::size_t length_of_sequence(unsigned char lead) {
   if (lead >= 0xF0) return 4;

@@ -34,7 +34,7 @@ OnnxValue emit_sparse_conv2d(OnnxEmitter& e, const SparseConv2d& layer, const On
   return e.conv2d(layer.path(), dynamic_cast<const Conv2d&>(*dense), x);
 }
 
-// ONNX has a norm of whatever has its channels behind the batch; elsewhere it is a product and a sum.
+// BatchNormalization of ONNX needs the channels right after the batch. Other inputs take a product and a sum.
 OnnxValue emit_batch_norm(OnnxEmitter& e, const BatchNorm& norm, const OnnxValue& x) {
   const auto buffer = [&](std::size_t i) {
     const Buffer& held = *norm.buffers()[i];
@@ -75,7 +75,7 @@ OnnxValue emit_global_avg_pool(OnnxEmitter& e, const GlobalAvgPool&, const OnnxV
   return y;
 }
 
-// Every stride-th pixel, and zero channels in front and behind (layers/residual_block.h).
+// Takes every stride-th pixel and pads with zero channels on both sides (layers/residual_block.h).
 OnnxValue option_a(OnnxEmitter& e, const ResidualBlockConfig& config, const OnnxValue& x) {
   const Pool2dOptions sampled{.kernel = {1, 1}, .stride = {config.stride, config.stride}};
   OnnxValue y = config.stride == 1 ? e.graph.channels_first(x) : pooled(e, "AveragePool", sampled, x);

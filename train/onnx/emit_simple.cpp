@@ -25,7 +25,7 @@ OnnxValue emit_sparse_linear(OnnxEmitter& e, const SparseLinear& layer, const On
   return e.linear(layer.path(), dynamic_cast<const Linear&>(*dense), x);
 }
 
-// The table is one initialiser, the embedding's, which lies transposed to what a product takes.
+// The table is the embedding's initialiser, used twice. It is transposed for the matrix product.
 OnnxValue emit_tied_linear(OnnxEmitter& e, const TiedLinear& layer, const OnnxValue& x) {
   const OnnxValue table = e.parameter(layer.table(), layer.table().parameter("weight"));
   return e.add_bias(e.graph.matmul(e.graph.channels_last(x), e.graph.permute(table, {1, 0})), layer);
@@ -55,7 +55,7 @@ OnnxValue emit_swiglu(OnnxEmitter& e, const Module&, const OnnxValue& x) {
   return e.graph.binary("Mul", silu(e.graph, halves[0]), halves[1]);
 }
 
-// x / 2 (1 + erf(x / sqrt 2)), or with tanh(sqrt(2 / pi) (x + 0.044715 x^3)) for erf.
+// x / 2 (1 + erf(x / sqrt 2)). The tanh form has tanh(sqrt(2 / pi) (x + 0.044715 x^3)) in place of erf.
 OnnxValue emit_gelu(OnnxEmitter& e, const Gelu& layer, const OnnxValue& given) {
   OnnxBuilder& g = e.graph;
   const OnnxValue x = g.channels_last(given);
@@ -84,7 +84,7 @@ void add_simple_forms(OnnxForms& forms) {
   forms["embedding"] = form_of<Embedding>(emit_embedding);
   forms["flatten"] = emit_flatten;
   forms["sequential"] = form_of<Sequential>(emit_sequential);
-  // Nothing in evaluation.
+  // These layers do nothing in evaluation.
   for (const char* const kind : {"dropout", "identity"}) {
     forms[kind] = [](OnnxEmitter&, const Module&, const OnnxValue& x) { return x; };
   }

@@ -53,7 +53,7 @@ OnnxValue joined_pairs(OnnxBuilder& g, Values cores, Sizes out_modes, Sizes in_m
   return g.reshape(product, {sizes.front(), product_of(out_modes), product_of(in_modes), sizes.back()});
 }
 
-// The cores of a side are multiplied, and each product is the filters of a 1x1 convolution (layers/tt_conv2d.h).
+// Multiplies the cores of each side. Each product is the filters of a 1x1 convolution (layers/tt_conv2d.h).
 OnnxValue emit_tt_conv2d(OnnxEmitter& e, const TtConv2d& layer, const OnnxValue& x) {
   const auto config = read<TtConv2dConfig>(layer.config());
   const Conv2dConfig& conv = config.conv;
@@ -70,13 +70,13 @@ OnnxValue emit_tt_conv2d(OnnxEmitter& e, const TtConv2d& layer, const OnnxValue&
   return e.convolution(between, out_factor, bias_of(layer), join_path(layer.path(), "bias"), {});
 }
 
-// As the layer itself does, the filters are what all cores multiply to (layers/tt_garipov_conv2d.h).
+// The filters are the product of all cores, as in the layer itself (layers/tt_garipov_conv2d.h).
 OnnxValue emit_tt_garipov_conv2d(OnnxEmitter& e, const TtGaripovConv2d& layer, const OnnxValue& x) {
   const auto config = read<TtGaripovConv2dConfig>(layer.config());
   const Conv2dConfig& conv = config.conv;
   OnnxBuilder& g = e.graph;
   std::vector<OnnxValue> cores = cores_of(e, layer);
-  // The first two make the first core of a matrix's train, whose inputs are taps and then channels.
+  // The first two cores join to the first core of a matrix train. Its input index runs over taps, then channels.
   const std::int64_t taps = conv.kernel.h * conv.kernel.w, o = config.out_modes[0], i = config.in_modes[0], r = cores[1].shape[2];
   const OnnxValue two = g.permute(g.reshape(joined_cores(g, Values(cores).first(2)), {taps, o, i * r}), {1, 0, 2});
   cores[1] = g.reshape(two, {1, o * taps * i, r});
@@ -93,7 +93,7 @@ OnnxValue emit_tt_garipov_conv2d(OnnxEmitter& e, const TtGaripovConv2d& layer, c
                        {.stride = conv.stride, .padding = conv.padding, .dilation = conv.dilation});
 }
 
-// The second half of the cores on x, then the first (layers/tt_linear.h).
+// Applies the second half of the cores to x, then the first half (layers/tt_linear.h).
 OnnxValue emit_tt_linear(OnnxEmitter& e, const TtLinear& layer, const OnnxValue& given) {
   const auto config = read<TtLinearConfig>(layer.config());
   OnnxBuilder& g = e.graph;
@@ -114,7 +114,7 @@ OnnxValue emit_tt_linear(OnnxEmitter& e, const TtLinear& layer, const OnnxValue&
   return e.add_bias(e.by_position(y, output), layer);
 }
 
-// Each core's slices of the tokens' digits, multiplied (layers/tt_embedding.h).
+// Selects a slice of each core by the digits of the token, and multiplies the slices (layers/tt_embedding.h).
 OnnxValue emit_tt_embedding(OnnxEmitter& e, const TtEmbedding& layer, const OnnxValue& x) {
   const auto config = read<TtEmbeddingConfig>(layer.config());
   OnnxBuilder& g = e.graph;

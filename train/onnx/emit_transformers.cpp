@@ -1,4 +1,4 @@
-// What transformers are made of beside linear layers.
+// The parts of transformers other than linear layers.
 #include <cmath>
 #include <optional>
 
@@ -16,8 +16,8 @@
 namespace tessera {
 namespace {
 
-constexpr double kLowest = -3e38;  // the score of a pair that does not see each other
-constexpr std::int64_t kNearPositions = 256;  // of a table of angles; two tables reach as far as its square
+constexpr double kLowest = -3e38;  // score of a query and a key that it does not see
+constexpr std::int64_t kNearPositions = 256;  // rows of a table of angles; two tables reach 256 x 256 positions
 
 // x / sqrt(mean(x^2) + eps) along the last axis.
 OnnxValue normalised(OnnxBuilder& g, const OnnxValue& x, double eps) {
@@ -38,7 +38,7 @@ OnnxValue emit_rms_norm(OnnxEmitter& e, const RmsNorm& norm, const OnnxValue& x)
   return e.graph.binary("Mul", y, e.parameter(norm, norm.parameter("weight")));
 }
 
-// The first rows of a table, one of a position each.
+// The first `count` rows of a weight table.
 OnnxValue rows(OnnxEmitter& e, const Module& owner, std::int64_t count) {
   const Tensor& table = owner.parameter("weight").value();
   return e.graph.tensor(join_path(owner.path(), "weight"), table.slice(0, 0, count));
@@ -51,12 +51,12 @@ OnnxValue emit_positions(OnnxEmitter& e, const Positions& positions, const OnnxV
   return e.graph.binary("Add", x, e.graph.leading(table, {0}, e.length_of(x), t));
 }
 
-// The first segment, that of samples without others.
+// Adds the first segment's row at every position: the exported input has no segments.
 OnnxValue emit_segments(OnnxEmitter& e, const Segments& segments, const OnnxValue& x) {
   return e.graph.binary("Add", x, rows(e, segments, 1));
 }
 
-// A position of zeros in front, to which the token is added: operators that repeat it would need the size of the batch.
+// Pads one zero position in front and adds the token to it. Operators that repeat the token would need the batch size.
 OnnxValue emit_class_token(OnnxEmitter& e, const ClassToken& token, const OnnxValue& x) {
   const Shape longer{x.shape[0], x.shape[1] + 1, x.shape[2]};
   const Tensor added = Tensor::zeros({longer[1], longer[2]});
@@ -81,7 +81,7 @@ OnnxValue emit_transformer_block(OnnxEmitter& e, const TransformerBlock& block, 
   return sum(y, child("mlp", child("norm2", y)));
 }
 
-// Those of x [n, t, ...]: 0 to t - 1, i64 [t].
+// The positions of x [n, t, ...]: 0 to t - 1, i64 [t].
 OnnxValue positions_of(OnnxEmitter& e, const OnnxValue& x) {
   const std::int64_t t = x.shape[1];
   return e.once(str("positions/", t), [&] { return e.graph.range(e.length_of(x), t); });
@@ -91,7 +91,7 @@ struct Turns {
   OnnxValue cos, sin;
 };
 
-// Of the angles p base^(-i / half) of positions p = 0, step, 2 step, ... (core/ops/rotary.h): two tables [kNearPositions, half].
+// cos and sin of p base^(-i / half) for p = 0, step, 2 step, ... (core/ops/rotary.h): two tables [kNearPositions, half].
 Turns turn_tables(OnnxBuilder& g, double base, std::int64_t half, std::int64_t step) {
   const Tensor cosines = Tensor::zeros({kNearPositions, half}), sines = Tensor::zeros({kNearPositions, half});
   for (std::int64_t p = 0; p < kNearPositions; ++p) {
@@ -105,7 +105,7 @@ Turns turn_tables(OnnxBuilder& g, double base, std::int64_t half, std::int64_t s
   return {g.tensor(name + "/cos", cosines), g.tensor(name + "/sin", sines)};
 }
 
-// Of every position of x, [t, half]: of the sum of two angles, of a multiple of kNearPositions and of what is left.
+// cos and sin at every position of x, [t, half]. A position is a multiple of kNearPositions plus a rest; their angles add up.
 Turns turns_of(OnnxEmitter& e, const OnnxValue& x, double base, std::int64_t half) {
   OnnxBuilder& g = e.graph;
   const std::int64_t t = x.shape[1];
@@ -125,7 +125,7 @@ Turns turns_of(OnnxEmitter& e, const OnnxValue& x, double base, std::int64_t hal
           e.once(name + "/sin", [&] { return g.binary("Add", product(far.sin, near.cos), product(far.cos, near.sin)); })};
 }
 
-// x [n, heads, t, width], turned by the positions' angles.
+// Rotates x [n, heads, t, width] by the angles of its positions.
 OnnxValue turned(OnnxBuilder& g, const OnnxValue& x, const Turns& turns) {
   const std::int64_t half = x.shape[3] / 2;
   const std::vector<OnnxValue> halves = g.split(x, 3, {half, half});
@@ -134,7 +134,7 @@ OnnxValue turned(OnnxBuilder& g, const OnnxValue& x, const Turns& turns) {
   return g.apply("Concat", {first, second}, x.shape, {{"axis", std::int64_t{3}}});
 }
 
-// Whether each query sees each key, [t, t].
+// Boolean [t, t]: whether each query sees each key, without a sparse pattern.
 OnnxValue near_pairs(OnnxEmitter& e, const SelfAttentionConfig& c, const OnnxValue& x) {
   OnnxBuilder& g = e.graph;
   const OnnxValue keys = positions_of(e, x);
@@ -144,7 +144,7 @@ OnnxValue near_pairs(OnnxEmitter& e, const SelfAttentionConfig& c, const OnnxVal
   return g.binary("And", g.binary("Greater", keys, g.binary("Sub", queries, g.integer(c.window))), before_end);
 }
 
-// The same of a pattern, [1, kv_heads, queries of each, t, t].
+// The same with a sparse pattern, [1, kv_heads, query heads per kv head, t, t].
 OnnxValue pattern_pairs(OnnxEmitter& e, const SelfAttention& layer, const OnnxValue& x) {
   const SelfAttentionConfig& c = layer.options();
   const AttentionPatternOptions& pattern = layer.pattern()->options();
@@ -174,7 +174,7 @@ OnnxValue pattern_pairs(OnnxEmitter& e, const SelfAttention& layer, const OnnxVa
   return e.any_length() ? e.graph.leading(pairs, {3, 4}, e.length_of(x), t) : pairs;
 }
 
-// Nothing where all queries see all keys. Layers of one config see the same pairs.
+// Nothing if all queries see all keys. Layers of equal config share the value.
 std::optional<OnnxValue> seen_by_rule(OnnxEmitter& e, const SelfAttention& layer, const OnnxValue& x) {
   const SelfAttentionConfig& c = layer.options();
   if (!c.causal && c.window == 0 && !c.sparse) return std::nullopt;
@@ -183,7 +183,7 @@ std::optional<OnnxValue> seen_by_rule(OnnxEmitter& e, const SelfAttention& layer
 }
 
 struct Heads {
-  OnnxValue q, k, v;  // [n, kv_heads, queries of each, t, width], of k and v one of each
+  OnnxValue q, k, v;  // [n, kv_heads, query heads per kv head, t, width]; the third size is 1 for k and v
 };
 
 Heads heads_of(OnnxEmitter& e, const SelfAttention& layer, const OnnxValue& x) {
@@ -205,7 +205,7 @@ Heads heads_of(OnnxEmitter& e, const SelfAttention& layer, const OnnxValue& x) {
   return {grouped(parts[0], heads / kv), grouped(parts[1], 1), grouped(parts[2], 1)};
 }
 
-// Of networks that read tokens and see those behind them too: which positions are no padding. All are without the input.
+// The mask of the positions that are not padding, for non-causal networks that read tokens. Without this input all are kept.
 OnnxValue key_mask(OnnxEmitter& e, std::int64_t t) {
   std::vector<OnnxSize> told{"mask_batch"};
   if (e.any_length()) told.emplace_back("mask_length");
@@ -214,7 +214,7 @@ OnnxValue key_mask(OnnxEmitter& e, std::int64_t t) {
   return e.graph.reshape(mask, {1, 1, 1, 1, length}, {0, 1, 1, 1, -1});
 }
 
-// The keys that queries see; nothing where they see all.
+// The keys that each query sees; nothing if queries see all keys.
 std::optional<OnnxValue> seen_pairs(OnnxEmitter& e, const SelfAttention& layer, const OnnxValue& x, bool masked) {
   const std::optional<OnnxValue> seen = seen_by_rule(e, layer, x);
   if (!masked) return seen;

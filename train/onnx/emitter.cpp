@@ -32,8 +32,8 @@ const OnnxForms& onnx_forms() {
 
 namespace {
 
-// What makes one row of all positions, or counts on how many there are. A sparse attention could read longer texts than this one,
-// but a table of all pairs of so many positions may be larger than the network.
+// Whether a layer joins all positions into one row or depends on their number. A sparse attention could read longer texts than
+// `positions`, but a table of all pairs of so many positions may be larger than the network.
 bool takes_one_length(Module& network, std::int64_t positions) {
   bool one = false;
   for_each_module(network, [&](const Module& module) {

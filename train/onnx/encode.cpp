@@ -10,9 +10,9 @@ namespace {
 
 using protobuf::head_of_part, protobuf::part, protobuf::real, protobuf::whole_number;
 
-constexpr std::int64_t kMostBytes = (std::int64_t{1} << 31) - (std::int64_t{1} << 20);  // protobuf's limit, less the nodes' share
+constexpr std::int64_t kMostBytes = (std::int64_t{1} << 31) - (std::int64_t{1} << 20);  // protobuf's limit, less room for nodes
 
-// Numbers of fields.
+// Field numbers.
 namespace model {
 constexpr std::uint64_t kIrVersion = 1, kProducer = 2, kProducerVersion = 3, kGraph = 7, kOpset = 8, kMetadata = 14;
 }
@@ -37,10 +37,10 @@ constexpr std::uint64_t kSize = 1, kType = 2, kName = 8, kRaw = 9;
 }
 namespace port_field {
 constexpr std::uint64_t kName = 1, kType = 2;
-constexpr std::uint64_t kTensorType = 1;  // of kType
-constexpr std::uint64_t kElement = 1, kShape = 2;  // of kTensorType
-constexpr std::uint64_t kAxis = 1;  // of kShape
-constexpr std::uint64_t kSize = 1, kSizeName = 2;  // of kAxis
+constexpr std::uint64_t kTensorType = 1;  // a field of kType's message
+constexpr std::uint64_t kElement = 1, kShape = 2;  // fields of kTensorType's message
+constexpr std::uint64_t kAxis = 1;  // a field of kShape's message
+constexpr std::uint64_t kSize = 1, kSizeName = 2;  // fields of kAxis's message
 }  // namespace port_field
 
 std::int64_t type_of(OnnxType type) {
@@ -63,7 +63,7 @@ std::string encoded(const OnnxPort& port) {
   return part(port_field::kName, port.name) + part(port_field::kType, part(port_field::kTensorType, tensor));
 }
 
-// Without its values, which stand behind it.
+// Encodes all but the values, which follow the returned bytes.
 std::string encoded(const OnnxTensor& tensor) {
   std::string head;
   for (const std::int64_t size : tensor.values.shape()) head += whole_number(tensor_field::kSize, size);

@@ -26,7 +26,7 @@ class Checker {
  public:
   explicit Checker(const Experiment& experiment) : config_(experiment.config), marks_(experiment.marks) {}
 
-  // Runs one check; whatever it throws becomes a problem at `path`.
+  // Runs one check. An Error that it throws becomes a problem at `path`.
   bool attempt(const std::string& path, const std::function<void()>& check) {
     try {
       check();
@@ -96,18 +96,18 @@ class Checker {
       const bool met_later = later_stage || i + 1 < passes.size();
       if (passes[i].veto) check_timing(key, *passes[i].veto);
       attempt(key, [&] { check_pass(key, stage, passes[i], met_later); });
-      // What could not be settled constrains no layer: later stages are judged all the same.
+      // A pass that could not settle its layers constrains none, so that later stages are still checked.
       if (passes[i].settles && results_.find(stage.name) == nullptr) results_.stages.push_back({stage.name, {}});
     }
     check_masks(path, stage, later_stage);
   }
 
-  // Whether its blocks are checked against the layers that the network has when the stage begins.
+  // Whether the stage has blocks that are checked against the layers of the network at the beginning of the stage.
   static bool asks_of_layers(const StageConfig& stage) {
     return has_passes(stage) || stage.prune || stage.rigl || stage.admm || stage.training.recompute;
   }
 
-  // Of what the passes made of the network.
+  // Checks the admm, prune and rigl blocks against the network that the passes have left.
   void check_masks(const std::string& path, const StageConfig& stage, bool met_later) {
     const auto add_all = [&](const char* block, const std::vector<BlockProblem>& problems) {
       for (const BlockProblem& problem : problems) add(str(path, '.', block, '.', problem.key), problem.message);
@@ -148,10 +148,10 @@ class Checker {
     for (const BlockProblem& problem : timing_problems(veto, **model_, input_)) add(str(path, '.', problem.key), problem.message);
   }
 
-  // A later pass meets compressed layers, and only their shapes matter.
+  // A later pass receives compressed layers, and only their shapes matter.
   void check_pass(const std::string& path, const StageConfig& stage, StagePass& pass, bool met_later) {
     std::vector<BlockProblem> found = pass.pass->try_prepare(*model_, input_);
-    // What an earlier pass's veto leaves dense is met here as it was.
+    // The veto of an earlier pass may leave layers dense, so the pass must fit the dense network too.
     if (found.empty() && may_be_dense_) found = pass.pass->try_prepare(dense_ ? dense_ : initial_.model, input_);
     for (const BlockProblem& problem : found) add(problem.key.empty() ? path : str(path, '.', problem.key), problem.message);
     if (!found.empty() || !met_later) return;
@@ -190,12 +190,12 @@ class Checker {
   std::optional<DataSplits> data_;
   Shape input_;
   std::int64_t steps_per_epoch_ = 0;
-  InitialModel initial_;  // as a run begins with it
-  std::unique_ptr<Module> rewritten_;  // a copy that passes have run on; null before the first
-  std::unique_ptr<Module> dense_;  // the initial model with the masks of stages that prune; null before the first
-  std::unique_ptr<Module>* model_ = nullptr;  // as the stage meets it: one of the two; null where it could not be built
+  InitialModel initial_;  // as a run starts with it
+  std::unique_ptr<Module> rewritten_;  // a copy with the passes and masks of stages so far; null before the first
+  std::unique_ptr<Module> dense_;  // the initial model with the masks of stages that prune; null before the first such stage
+  std::unique_ptr<Module>* model_ = nullptr;  // what the stage starts from: initial_.model or rewritten_; null if it is not built
   StageResults results_;
-  bool may_be_dense_ = false;  // a stage may also meet the initial model, where a clock left every layer of `keep: faster` dense
+  bool may_be_dense_ = false;  // a clock may have left every layer of `keep: faster` dense, so a stage may start dense
 };
 
 }  // namespace

@@ -17,7 +17,7 @@ namespace {
 
 constexpr std::size_t kHashDigits = 32;  // XXH3-128 in hexadecimal
 
-// What CheckpointStore::save writes for these parts.
+// Bytes that CheckpointStore::save() writes for these parts.
 std::int64_t encoded_bytes(std::map<std::string, State> parts, Module& model, const RunHistory& history,
                            const StageResults& results, const Teachers& teachers, const Value& data_keys,
                            const Position& position) {
@@ -51,10 +51,10 @@ std::int64_t encoded_bytes(std::map<std::string, State> parts, Module& model, co
   return total + static_cast<std::int64_t>(encode_manifest(manifest).size());
 }
 
-// As long as the numbers that a run fills in.
+// A number with as many digits as those that a run fills in.
 constexpr double kLongNumber = 1.0 / 3.0;
 
-// Of layers that were not decomposed for the plan.
+// Fills in the errors of compressed layers, which the plan does not decompose.
 void fill_errors(StageRecord& record) {
   for (PassReport& pass : record.passes) {
     for (LayerReport& row : pass.layers) {
@@ -72,19 +72,19 @@ void finish(StageRecord& record, const Position& position, Module& model) {
   record.best_step = 0;
 }
 
-// Checkpoints that a stage saves before its last step.
+// Number of checkpoints that a stage saves before its last step.
 std::int64_t saves_within(std::int64_t steps, std::int64_t every, std::int64_t per_epoch, bool best) {
   const std::int64_t inner = std::max<std::int64_t>(0, steps - 1);
   const std::int64_t timed = inner / every;
   if (!best) return timed;
-  const std::int64_t improved = inner / per_epoch;  // at most one an epoch
+  const std::int64_t improved = inner / per_epoch;  // at most one per epoch
   std::int64_t both = 0;
   if (every % per_epoch == 0) both = timed;
   if (per_epoch % every == 0) both = improved;
   return timed + improved - both;
 }
 
-// Which stages' best checkpoints are counted beside their ends. The newest stage's may be its end, and replaces the others' too.
+// Counts best checkpoints that stay besides stage ends. With newest_only the newest stage's best, even its end, replaces others.
 void plan_bests(std::vector<DiskPlan>& stages, const std::vector<std::int64_t>& steps, bool newest_only,
                 std::int64_t steps_per_epoch) {
   DiskPlan* replaced = nullptr;
@@ -148,7 +148,7 @@ void plan_kept(std::vector<DiskPlan>& stages, const std::vector<std::int64_t>& s
   for (std::size_t i = stages.size(); i-- > 0;) {
     if (stages[i].training_bytes == 0) continue;
     const std::int64_t every = std::max<std::int64_t>(1, config.every.resolve(steps_per_epoch, steps[i]));
-    const std::int64_t counted = stages[i].best + stages[i].replaced;  // of those that it saves
+    const std::int64_t counted = stages[i].best + stages[i].replaced;  // of those that the stage saves
     stages[i].newest = std::min(left, saves_within(steps[i], every, steps_per_epoch, best) - counted);
     left -= stages[i].newest;
   }

@@ -22,7 +22,7 @@ double fraction(std::int64_t part, std::int64_t whole) {
   return whole > 0 ? static_cast<double>(part) / static_cast<double>(whole) : 1.0;
 }
 
-// In the order in which the rows first ask.
+// One plan per request for ranks, in the order in which the rows first ask for it.
 std::vector<RanksPlan> plan_ranks(const PassReport& report) {
   std::vector<RanksPlan> plans;
   std::vector<Cost> before, after;
@@ -49,7 +49,7 @@ std::vector<RanksPlan> plan_ranks(const PassReport& report) {
   return plans;
 }
 
-// The first step after which the rate stops rising. Every schedule rises strictly through its warm-up and never again.
+// The first step after which the rate stops rising. Every schedule rises strictly in its warm-up and never again.
 std::int64_t end_of_rise(const TrainingConfig& training, const StageLength& length) {
   const double base = training.optimizer.lr();
   const auto rises = [&](std::int64_t step) {
@@ -132,7 +132,7 @@ class Planner {
     plan.passes.push_back({std::move(report), std::move(ranks), pass.pass->compare_rules()});
   }
 
-  // The clock may leave every layer of `keep: faster` dense: what needs more counts.
+  // The clock may leave every layer of `keep: faster` dense. The plan takes the larger figures of both cases.
   void count_dense(std::size_t index, RunHistory& history, StagePlan& plan) {
     if (plan.memory) {
       const MemoryPlan memory = memory_of(*dense_, config_.stages[index], dense_teachers_);
@@ -160,15 +160,15 @@ class Planner {
   }
 
   const ExperimentConfig& config_;
-  const DecisionMap* choices_;  // null without
+  const DecisionMap* choices_;  // null if none are given
   DataSplits data_;
   Value data_keys_;
   std::unique_ptr<Module> model_;
-  std::unique_ptr<Module> dense_;  // the same with every layer of `keep: faster` back to dense; null before there is such a stage
+  std::unique_ptr<Module> dense_;  // model_ with every layer of `keep: faster` dense; null before the first stage with one
   StageResults results_;
-  Teachers teachers_;  // on the device, where steps are tried
-  Teachers dense_teachers_;  // with every layer of `keep: faster` dense
-  RunHistory history_;  // what a checkpoint's manifest would hold
+  Teachers teachers_;  // on the device on which steps are tried
+  Teachers dense_teachers_;  // the same with every layer of `keep: faster` dense
+  RunHistory history_;  // as a checkpoint's manifest would hold it
   Plan plan_;
 };
 
@@ -185,7 +185,7 @@ SchedulePlan plan_schedule(const TrainingConfig& training, std::int64_t steps, s
   plan.warmup_steps = top > 0 ? top + 1 : 0;
   plan.first_lr = lr(0);
   plan.last_lr = lr(steps - 1);
-  plan.peak_lr = std::max(lr(top), plan.last_lr);  // a floor above the base rate is approached from below
+  plan.peak_lr = std::max(lr(top), plan.last_lr);  // if the floor is above the base rate, the rate rises to it
   return plan;
 }
 
@@ -204,7 +204,7 @@ std::int64_t Plan::disk_bytes() const {
 }
 
 Plan make_plan(const Experiment& experiment, const DecisionMap* choices) {
-  set_compute_threads(experiment.config.threads.compute);  // kernels' work memory depends on them
+  set_compute_threads(experiment.config.threads.compute);  // the kernels' scratch memory depends on the number of threads
   return Planner(experiment.config, check_experiment(experiment), choices).run();
 }
 

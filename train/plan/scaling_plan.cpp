@@ -23,10 +23,10 @@
 namespace tessera {
 namespace {
 
-constexpr int kWarmUp = 3;  // steps in which clocks choose and memory is found
+constexpr int kWarmUp = 3;  // steps in which clocks choose kernels and memory is allocated
 constexpr int kTimed = 9;
 
-// Up a tree, or down.
+// Messages in a row that go up a binary tree of the ranks, or down it.
 double levels(std::int64_t ranks) { return std::ceil(std::log2(static_cast<double>(ranks))); }
 
 double agreement_seconds(std::int64_t ranks, const Interconnect& between) { return 2 * levels(ranks) * between.latency; }
@@ -47,13 +47,13 @@ std::vector<std::int64_t> counts_up_to(std::int64_t ranks) {
 
 using Clock = std::chrono::steady_clock;
 
-// Rank 0 of ranks that are not there, as if each of them had computed the same.
+// Stands in for the communicator of rank 0. The other ranks do not exist; each is assumed to have computed the same values.
 class Absent final : public Communicator {
  public:
   explicit Absent(std::int64_t size) : size_(static_cast<int>(size)) {}
   int rank() const noexcept override { return 0; }
   int size() const noexcept override { return size_; }
-  // Messages without a name carry other things than gradients.
+  // Messages without a name carry something other than gradients and are not recorded.
   void all_reduce(const Tensor& values, std::string_view name) override {
     check_reducible(values);
     const std::chrono::duration<double> ready = Clock::now() - begin_;
@@ -69,7 +69,7 @@ class Absent final : public Communicator {
   std::uint64_t any(std::uint64_t flags) override { return flags; }
   void barrier() override {}
   void watch(std::function<void(int rank)>) override {}
-  Communicator* beside() override { return nullptr; }  // gradients are ready when they are summed; no thread computes beside
+  Communicator* beside() override { return nullptr; }  // no thread sums in the background: all_reduce() gets ready gradients
   [[noreturn]] void fail(int, std::string_view why) override { throw InternalError(std::string(why)); }
   [[noreturn]] void end_all(int) override { throw InternalError("plan: there are no ranks to end"); }
 
@@ -77,7 +77,7 @@ class Absent final : public Communicator {
     messages_.clear();
     begin_ = Clock::now();
   }
-  const std::vector<GradientMessage>& messages() const noexcept { return messages_; }  // of the step
+  const std::vector<GradientMessage>& messages() const noexcept { return messages_; }  // of the current step
 
  private:
   int size_;
@@ -85,7 +85,7 @@ class Absent final : public Communicator {
   std::vector<GradientMessage> messages_;
 };
 
-// Where the first stage that trains begins, as a rank is told of it.
+// The beginning of the first stage that trains, encoded as a rank is told of it.
 std::string begin_of_training(const ExperimentConfig& config, RunInputs inputs) {
   RunState state(config, std::move(inputs.data));
   state.start(std::move(inputs.initial));
@@ -97,13 +97,13 @@ std::string begin_of_training(const ExperimentConfig& config, RunInputs inputs) 
   return encode_checkpoint(state.manifest(), state.parts());
 }
 
-// `begin` with what clocks have chosen, which a rank is told of too.
+// Adds the choices of clocks to `begin`, because a rank is told of them too.
 std::string with_decisions(const std::string& begin, const DecisionMap& taken) {
   const Checkpoint checkpoint = decode_checkpoint(begin);
   return encode_checkpoint(checkpoint.manifest, checkpoint.parts, taken);
 }
 
-// Takes the stage's first step again, and returns its milliseconds: a stage may have fewer steps than are timed.
+// Repeats the stage's first step and returns its milliseconds. A stage may have fewer steps than are timed.
 double step_once(RunState& state, Absent& others) {
   others.begin_step();
   const Clock::time_point start = Clock::now();
@@ -113,7 +113,7 @@ double step_once(RunState& state, Absent& others) {
   return took.count();
 }
 
-// Medians of steps, beside `together` - 1 neighbours.
+// Medians of the timed steps, while `together` - 1 other processes take steps on this machine.
 ScalingRow measured_row(RunState& state, Absent& others, const Interconnect& between, std::int64_t together) {
   std::vector<double> step_ms, exposed_ms;
   for (int i = 0; i < kTimed; ++i) {
@@ -132,7 +132,7 @@ ScalingRow measured_row(RunState& state, Absent& others, const Interconnect& bet
 // A machine that ranks will run on. It has as many processors as this one.
 class Machine {
  public:
-  // `threads`: threads.compute, 0 where it is not set.
+  // `threads`: threads.compute, or 0 if it is not set.
   Machine(const RanksToPlan& asked, std::int64_t threads) : threads_(threads), processors_(resolve_compute_threads(0)) {
     most_ = asked.per_machine > 0 ? asked.per_machine : ranks_of_a_machine(asked.ranks, this->threads(1), processors_);
     const std::int64_t needed = ranks(asked.ranks) * std::max<std::int64_t>(1, threads);
@@ -140,19 +140,19 @@ class Machine {
                   " ranks with their compute threads need ", needed, " processors; this machine has ", processors_);
   }
   std::int64_t ranks(std::int64_t of) const { return std::min(of, most_); }
-  // Of each of so many ranks.
+  // Compute threads of each rank, given the number of ranks.
   std::int64_t threads(std::int64_t ranks) const { return threads_ > 0 ? threads_ : processors_ / this->ranks(ranks); }
 
  private:
   std::int64_t threads_, processors_;
-  std::int64_t most_ = 1;  // ranks
+  std::int64_t most_ = 1;  // ranks at most
 };
 
 bool trains(const ExperimentConfig& config) {
   return std::ranges::any_of(config.stages, [](const StageConfig& stage) { return stage.train.has_value(); });
 }
 
-// "2.5us" -> 2.5e-6, by the factor of its ending.
+// Parses a number with a unit, such as "2.5us" -> 2.5e-6. `endings` has the factor of each unit.
 double parse_quantity(const std::string& text, const std::map<std::string_view, double>& endings, const char* option,
                       const char* example) {
   double number = 0;

@@ -13,7 +13,7 @@ using Cells = std::vector<std::string>;
 
 std::string three_digits(double value) { return formatted(value < 9.995 ? "%.3g" : "%.1f", value); }
 
-// Without work to count, as of a rectifier, there is no rate.
+// A layer without work to count, such as a ReLU, has no rate.
 std::string gflops_cell(const TimedSide& side) { return side.flops > 0 ? formatted("%.1f", side.gflops_per_second()) : ""; }
 
 std::string macs_cell(const TimedSide& side) {
@@ -45,7 +45,7 @@ std::string table_of(const BenchPart& part) {
   return aligned(rows, right);
 }
 
-// On a GPU: whether recorded work was timed, and for which rows it was not.
+// On a GPU: says that recorded work was timed, and names the rows for which it was not.
 std::string how_timed(const BenchReport& report, const BenchPart& part) {
   if (report.gpu.empty()) return {};
   std::string queued;

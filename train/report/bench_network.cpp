@@ -25,7 +25,7 @@ namespace tessera {
 namespace {
 
 constexpr std::string_view kAllowedOfRuns[]{"report.latency.batch", "threads.compute"};
-constexpr std::int64_t kMost = 1'000'000;  // of batches and sizes
+constexpr std::int64_t kMost = 1'000'000;  // the greatest batch and the greatest size
 
 std::int64_t parse_count(std::string_view option, std::string_view text, std::int64_t most, std::string_view form) {
   std::int64_t count = 0;
@@ -107,7 +107,7 @@ BenchNetwork network_of_file(Vfs& vfs, const BenchOptions& options) {
     }
     assume_trained(stage, *network.model);
   }
-  initialize(*network.model, static_cast<std::uint64_t>(config.seed));  // values with which nothing is zero
+  initialize(*network.model, static_cast<std::uint64_t>(config.seed));  // random values, so that nothing is zero
   network.state = "ranks chosen before training, random weights";
   network.next = "tessera train " + shell_word(options.target);
   set_options(network, options, config);
@@ -123,7 +123,7 @@ BenchNetwork network_of_file(Vfs& vfs, const BenchOptions& options) {
   throw ConfigError(message);
 }
 
-// A model's name stands before a folder of that name, which "./" tells apart.
+// A model's name takes precedence over a folder of the same name, which is written with "./".
 BenchNetwork network_of(Vfs& vfs, const BenchOptions& options) {
   const std::vector<std::string_view> names = model_names();
   const bool model = std::ranges::find(names, options.target) != names.end();

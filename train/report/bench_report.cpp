@@ -39,7 +39,7 @@ BenchReport run_bench(BenchNetwork network, const BenchOptions& options, const s
   const Tf32Products products(network.tf32);
   for (const std::int64_t threads : network.threads) {
     set_compute_threads(threads);
-    const DecisionScope fastest({.measure = true});  // of its own: what is fastest depends on the threads
+    const DecisionScope fastest({.measure = true});  // one scope per thread count, because the fastest choice depends on it
     for (const std::int64_t batch : network.batches) {
       BenchPart part{.batch = batch, .threads = on_gpu ? 0 : threads, .rows = {}};
       before(where_timed(report, part));

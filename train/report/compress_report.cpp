@@ -21,7 +21,7 @@
 namespace tessera {
 namespace {
 
-// A pass whose problems say where the file has their keys, and whose keys cannot ask for training data.
+// A pass whose problems name the place of their keys in the file, and whose keys cannot ask for training data.
 class PlacedPass final : public Pass {
  public:
   PlacedPass(StagePass& stage, const CompressSettings& settings) : stage_(stage), settings_(settings) {}
@@ -30,7 +30,7 @@ class PlacedPass final : public Pass {
   std::string_view done() const override { return stage_.pass->done(); }
   std::vector<BlockProblem> try_prepare(std::unique_ptr<Module>& root, const Shape& input, const PassMeans& means) override {
     std::vector<BlockProblem> problems = timing_problems(stage_.veto.value(), *root, input);
-    if (problems.empty()) problems = stage_.pass->try_prepare(root, input, means);  // which may time layers
+    if (problems.empty()) problems = stage_.pass->try_prepare(root, input, means);  // may time layers
     for (const std::string& key : stage_.pass->data_keys()) {
       problems.push_back({key, str(key, " needs training data, which compress does not read; leave it out")});
     }
@@ -60,7 +60,7 @@ Shape input_of(const CompressSettings& settings, const CompressOptions& options)
   return *usual;
 }
 
-// What is wrong with the weights is wrong with what the user gave, whether they do not fit or cannot be read.
+// Faults of the weights are faults of the user's input, whether they do not fit or cannot be read.
 InitialModel model_of(Vfs& vfs, ModelConfig config, const Shape& input, const std::string& weights) {
   config.weights = weights;
   try {
@@ -72,7 +72,7 @@ InitialModel model_of(Vfs& vfs, ModelConfig config, const Shape& input, const st
   }
 }
 
-// What the smaller network is for: the same as the one that it is made of, by other choices of the clock.
+// The use of the smaller network: that of the network it was made from, with the new timed choices.
 std::optional<NetworkUse> use_of(Vfs& vfs, const InitialModel& initial, const CompressOptions& options,
                                  const DecisionMap& taken) {
   std::optional<NetworkUse> use = initial.use;

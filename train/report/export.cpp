@@ -68,7 +68,7 @@ struct FileOrigin {
   void fields(Fields& f) { f.add("file", file, {.help = "its path"}); }
 };
 
-// The network with the layers that PyTorch knows.
+// A copy on the CPU. Compressed layers that PyTorch does not know become dense.
 std::unique_ptr<Module> for_torch(Module& model) {
   std::unique_ptr<Module> copy = copy_of(model);
   std::vector<std::pair<std::string, std::unique_ptr<Module>>> dense;

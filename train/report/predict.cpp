@@ -65,7 +65,7 @@ Network network_of_run(Vfs& vfs, const PredictOptions& options) {
           config.threads.compute};
 }
 
-// The likeliest answers. Throws NumericError where a score is no number.
+// The likeliest answers. Throws NumericError if the scores give a share that is not a number.
 std::vector<Answer> likeliest(std::span<const float> scores, std::int64_t top, const Prediction& prediction) {
   const std::vector<double> shares = softmax_shares(scores);
   TESSERA_CHECK(std::ranges::none_of(shares, [](double share) { return std::isnan(share); }), NumericError,
@@ -84,7 +84,7 @@ std::vector<Answer> likeliest(std::span<const float> scores, std::int64_t top, c
   return answers;
 }
 
-// Samples of one shape are gathered until they are a batch. Rows leave in the order in which they came.
+// Gathers samples of one shape until they fill a batch. Rows are reported in the order in which they came.
 class Batches {
  public:
   Batches(Network& network, const Prediction& prediction, DType compute, const PredictOptions& options, const TakePredicted& take)
@@ -113,7 +113,7 @@ class Batches {
     }
   }
 
-  // Computes what is gathered.
+  // Computes the gathered samples and reports all rows.
   void flush() {
     Tensor scores;
     if (gathered_ > 0) {
@@ -133,7 +133,7 @@ class Batches {
  private:
   struct Row {
     Predicted predicted;
-    bool gathered;  // its scores are the batch's next ones
+    bool gathered;  // its scores are the next row of the batch's scores
   };
 
   void tell(Row& row, std::span<const float> scores) {
@@ -158,13 +158,13 @@ class Batches {
   std::int64_t told_ = 0, failed_ = 0;
 };
 
-// A file, opened or not.
+// An opened file, or the reason why it could not be opened.
 struct Opened {
   std::unique_ptr<NewSamples> samples;
   std::string fault;
 };
 
-// On the OpenMP threads: an image costs as much as a small network's answer to it.
+// Opens the files on the OpenMP threads: opening an image costs as much as a small network's answer to it.
 std::vector<Opened> open_all(std::span<const FoundFile> files, const Prediction& prediction) {
   std::vector<Opened> opened(files.size());
   cpu::parallel_for(std::ssize(opened), 1, [&](std::int64_t begin, std::int64_t end) {
@@ -198,7 +198,7 @@ void take_files(std::span<const FoundFile> files, const Prediction& prediction, 
 }
 
 void take_inputs(const PredictOptions& options, const Prediction& prediction, Batches& batches) {
-  std::vector<FoundFile> files;  // of inputs that follow each other, so that many single ones are opened at once, too
+  std::vector<FoundFile> files;  // of consecutive inputs, so that many single files are opened at once, too
   for (const std::string& input : options.inputs) {
     try {
       std::ranges::move(prediction.files(input), std::back_inserter(files));
@@ -213,7 +213,7 @@ void take_inputs(const PredictOptions& options, const Prediction& prediction, Ba
 
 constexpr const char* kTextName = "--text";
 
-// Before any file is answered, as a network may read none.
+// Called before any file is answered, because the network may not read text.
 Opened open_text(const PredictOptions& options, const Prediction& prediction) {
   Opened text;
   if (options.text.empty()) return text;

@@ -25,7 +25,7 @@ struct Metrics {
   Leaves stages;  // last loss, last and best validation metric of each
 };
 
-// What can be read of one side; the rest is trouble, and empty.
+// What could be read of one side. What could not be read is empty and listed as trouble.
 struct LoadedSide {
   Leaves keys;
   std::optional<Leaves> environment, data, decisions, layers;
@@ -33,7 +33,7 @@ struct LoadedSide {
   std::optional<Checkpoint> checkpoint;
 };
 
-// Reads a run's files; each fault is noted and leaves empty what it concerns.
+// Reads a run's files. Each fault is noted, and the part that it concerns stays empty.
 class SideReader {
  public:
   SideReader(Vfs& vfs, RunFolder folder, char side, std::vector<std::string>& trouble)
@@ -64,7 +64,7 @@ class SideReader {
     const std::string path = folder_.environment();
     TESSERA_CHECK(vfs_.exists(path), IoError, path, " is missing; environments are not compared");
     Leaves leaves = config_leaves(parse_json(vfs_.read_file(path), path));
-    leaves.erase("host");  // where a run was says nothing of what it is
+    leaves.erase("host");  // the name of the machine is no property of the run
     return leaves;
   }
 
@@ -78,7 +78,7 @@ class SideReader {
     return leaves;
   }
 
-  // A run has the file from its first pass on.
+  // The file exists from the run's first pass on.
   Leaves layers() {
     Leaves leaves;
     const std::string path = folder_.layers();
@@ -107,7 +107,7 @@ class SideReader {
     return text;
   }
 
-  // Up to the first line that is no row: a run that was killed may have left half of one.
+  // Reads up to the first line that is not a row: a run that was killed may have left half a line.
   Metrics metrics() {
     Metrics metrics;
     const std::string path = folder_.metrics();
@@ -158,7 +158,7 @@ class SideReader {
   std::vector<std::string>& trouble_;
 };
 
-// As train would write it on this machine.
+// The keys as `train` would write them on this machine.
 Leaves file_keys(const std::string& path) {
   ExperimentConfig config = load_experiment(path).config;
   settle_for_run(config);
@@ -204,7 +204,7 @@ std::optional<FirstMetric> first_difference(const std::vector<Value>& a, const s
   return {};
 }
 
-// What one side does not tell is not known to differ.
+// A difference is known only if both sides have the data.
 std::optional<std::vector<KeyChange>> known_changes(const std::optional<Leaves>& a, const std::optional<Leaves>& b) {
   return a && b ? std::optional(changes(*a, *b)) : std::nullopt;
 }

@@ -10,7 +10,7 @@
 namespace tessera {
 namespace {
 
-constexpr std::size_t kListed = 40;  // of a section, for people
+constexpr std::size_t kListed = 40;  // most rows of a section in the printed text
 constexpr std::size_t kTensors = 10;
 
 using Rows = std::vector<std::vector<std::string>>;
@@ -26,7 +26,7 @@ std::string apart(const KeyChange& change) {
   return formatted("%.3g", std::abs(change.before.as_double() - change.after.as_double()));
 }
 
-// What is measured has a distance; of settings it means nothing.
+// Only measured values get a distance. Between settings a distance means nothing.
 std::string rows_of(const std::vector<KeyChange>& section, const std::string& indent, bool measured) {
   Rows rows{{"", "a", "b", measured ? "|a - b|" : ""}};
   for (std::size_t i = 0; i < std::min(section.size(), kListed); ++i) {

@@ -24,7 +24,7 @@ DataSplits data_of(const ExperimentConfig& config, const Checkpoint& checkpoint,
                   "fingerprint ",
                   content, ", ", checkpoint.folder.string(), " has ", before);
     return data;
-  } catch (const IoError& error) {  // files that are not there are bad input
+  } catch (const IoError& error) {  // missing files are bad input
     throw ConfigError(str("data: ", error.what()));
   }
 }

@@ -22,7 +22,7 @@ void check(const SensitivityOptions& options) {
   TESSERA_CHECK(options.drop >= 0, ConfigError, "sensitivity: --drop is ", options.drop, "; needs 0 or more");
 }
 
-// A weight and its followers, which are at the end of the scope what they were at its begin.
+// Restores the values and masks of a weight and its followers at the end of the scope.
 class Untouched {
  public:
   explicit Untouched(const PrunedWeight& weight) {
@@ -44,7 +44,7 @@ class Untouched {
     Parameter* parameter;
     Tensor value, mask;
   };
-  // A mask gives the parameter another tensor, so that nothing is copied here.
+  // Setting a mask gives the parameter another tensor, so the value need not be copied here.
   void save(Parameter& parameter) { all_.push_back({&parameter, parameter.value(), parameter.mask()}); }
 
   std::vector<Saved> all_;
@@ -91,10 +91,10 @@ class Prober {
 
 struct LayerTarget {
   std::string layer;
-  double target = 1;  // the least of its weights'; 0: none
+  double target = 1;  // the smallest target of its weights; 0: none
 };
 
-// Of each layer once, whose weights follow each other. Layers that would lose nothing are left out.
+// One entry per layer; the weights of a layer are consecutive. Layers that would lose nothing are left out.
 std::vector<LayerTarget> layer_targets(std::span<const WeightSensitivity> weights) {
   std::vector<LayerTarget> targets;
   for (const WeightSensitivity& weight : weights) {
@@ -110,7 +110,7 @@ std::vector<LayerTarget> layer_targets(std::span<const WeightSensitivity> weight
   return targets;
 }
 
-// The block that prunes each layer to its target; "" where none bears any.
+// The prune block that prunes each layer to its target; "" if no layer can be pruned.
 std::string suggestion(const SensitivityReport& report) {
   double least = 1;
   std::string layers, targets;

@@ -25,7 +25,7 @@ namespace tessera {
 namespace {
 
 constexpr std::int64_t kSteps = 2;
-constexpr std::int64_t kTimings = 6;  // of each layer: that it can be timed is shown, not how fast it is
+constexpr std::int64_t kTimings = 6;  // per layer: shows that it can be timed, not how fast it is
 constexpr std::int64_t kTableRepeats = 5;  // the fewest that report.latency allows: the timings are thrown away
 
 class Clock {
@@ -136,7 +136,7 @@ class Smoke {
     if (trains) stage.loss = state_.trainer()->take_mean_loss();
     state_.end_stage();
     assume_trained(state_.stage(), state_.model());  // later passes need masks that so few steps may not have made
-    SmokeStage end;  // what the table reads; the trainer is no part of it
+    SmokeStage end;  // the part that the table reads, without the trainer
     save_and_reload(end, false);
     stage.seconds = clock.seconds();
     return stage;
@@ -154,7 +154,7 @@ class Smoke {
     validate();
   }
 
-  // One batch: the whole split takes as long as it does in a run, and shows no more.
+  // One batch: the whole split would take as long as in a run and show nothing more.
   void validate() {
     begin_in_stage("validation");
     Subset val = state_.data().val;
@@ -195,7 +195,7 @@ class Smoke {
   RunLock lock_;
   RunSaver saver_;
   RunState state_;
-  InitialModel initial_;  // until the start
+  InitialModel initial_;  // used up at the start
   std::unique_ptr<DecisionScope> decisions_;
   std::string where_;
 };

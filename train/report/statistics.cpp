@@ -9,7 +9,7 @@
 namespace tessera {
 namespace {
 
-// Probability that |T| is at most t.
+// Probability that |T| <= t for Student's t distribution.
 double central_probability(double t, std::int64_t freedom) {
   const double theta = std::atan(t / std::sqrt(static_cast<double>(freedom)));
   const double cosine = std::cos(theta);

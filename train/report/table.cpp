@@ -33,7 +33,7 @@ struct LoadedRun {
   Value settings;  // what runs of one experiment have in common
 };
 
-// Runs that differ in nothing but the seed.
+// Runs that differ only in the seed and in keys that common_settings() drops.
 struct Group {
   Value settings;
   std::string name;

@@ -12,7 +12,7 @@
 namespace tessera {
 namespace {
 
-// Of the rows; a table without any is headed as one of the first task.
+// The metric of the rows. A table without rows has the head of the first task's metric.
 const Metric& metric_of(const Table& table) { return table.rows.empty() ? usual_metric() : *table.rows.front().metric; }
 
 std::string mmacs(std::int64_t macs) { return formatted("%.2f", static_cast<double>(macs) / 1e6); }
@@ -32,12 +32,12 @@ std::int64_t threads_of(const Table& table, const TableRow& row) {
   return row.processor.empty() && row.threads == 0 ? table.threads : row.threads;
 }
 
-// A GPU has no threads to tell.
+// A GPU has no thread count to show.
 std::string place_of(const std::string& processor, std::int64_t threads) {
   return threads > 0 ? str(processor, ", ", threads, " threads") : processor;
 }
 
-using Timed = std::pair<Phase, std::int64_t>;  // and a batch
+using Timed = std::pair<Phase, std::int64_t>;  // phase and batch
 
 Timed timed_of(const TableLatency& latency) { return {latency.phase, latency.batch}; }
 
@@ -52,7 +52,7 @@ std::string name_of(const TableRow& row, const TableLatency& latency) {
              latency.batch);
 }
 
-// Each processor and number of threads there is; with their experiments when there are several.
+// Each processor and number of threads that rows were timed on; with the experiments' names if there are several.
 std::string timed_on(const Table& table) {
   std::vector<std::pair<std::string, std::set<std::string>>> places;
   for (const TableRow& row : table.rows) {

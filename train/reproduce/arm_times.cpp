@@ -19,12 +19,12 @@
 namespace tessera {
 namespace {
 
-// Of a TimedGroup, in its order.
+// The networks of a TimedGroup, in its order.
 struct Networks {
   std::vector<std::string> arms;
-  std::vector<std::unique_ptr<Module>> trained;  // as they are in training
+  std::vector<std::unique_ptr<Module>> trained;  // in the form used in training
   std::vector<std::unique_ptr<Module>> folded;
-  ExperimentConfig config;  // of the first; the others read inputs of its shape
+  ExperimentConfig config;  // of the first network; the others read inputs of the same shape
 };
 
 Networks load_networks(Vfs& vfs, const TablePlan& plan, const TimedGroup& group, std::span<const ArmRow> rows) {
@@ -45,7 +45,7 @@ Networks load_networks(Vfs& vfs, const TablePlan& plan, const TimedGroup& group,
   return networks;
 }
 
-// Results may be older than the table's key, so that no cell is left to check.
+// Results may be older than the table's `decode` key, and then no cell was left to check.
 void require_all_decode(const Networks& networks) {
   for (std::size_t i = 0; i < networks.arms.size(); ++i) require_decoding(*networks.folded[i], "arm " + networks.arms[i]);
 }

@@ -12,7 +12,7 @@
 namespace tessera {
 namespace {
 
-// "-lr0.05" for optimizer.lr.
+// "-lr0.05" for optimizer.lr = 0.05.
 std::string value_text(const TableFile& table, std::optional<double> tuned) {
   if (!tuned) return "";
   const std::string& key = table.tune->key;
@@ -33,7 +33,7 @@ std::string where_decided(const ExperimentConfig& config, const Value& environme
   return config.device == Device::cpu().name() ? str(device, ", ", config.threads.compute, " threads") : device;
 }
 
-// Where layers are timed that stay in any case.
+// Unless timing decides which layers stay compressed, `keep_for` only says at which batch and phase they are timed.
 void erase_keep_for(Value& stage) {
   for (const char* block : {"factorise", "admm", "shrink", "sparsify"}) {
     if (Value* const found = stage.find(block)) found->erase("keep_for");

@@ -20,7 +20,7 @@
 namespace tessera {
 namespace {
 
-// Of the last update of each stage that had any.
+// The residual of the last ADMM update of each stage that had one.
 std::map<std::string, double> residuals_of(Vfs& vfs, const RunFolder& run) {
   std::map<std::string, double> last;
   for (const JsonLine& line : read_json_lines(vfs, run.metrics())) {
@@ -30,7 +30,7 @@ std::map<std::string, double> residuals_of(Vfs& vfs, const RunFolder& run) {
   return last;
 }
 
-// Steps at the median rate of their stage's log lines, which neither validation nor a pause of the machine reaches.
+// The steps at the median rate of their stage's log lines. Validation and pauses of the machine do not affect this rate.
 double train_seconds(Vfs& vfs, const RunFolder& run, const RunHistory& history, std::int64_t batch) {
   const std::vector<JsonLine> lines = read_json_lines(vfs, run.timing());
   double seconds = 0;
@@ -56,7 +56,7 @@ void add_verdict(CellResult& result, const RunHistory& history) {
   }
 }
 
-// `environment`: env.json of the run.
+// `environment` is the run's env.json.
 CellResult result_of(const Cell& cell, const Value& environment) {
   CellResult result;
   result.key = cell.key;

@@ -21,14 +21,14 @@ namespace {
 
 struct FoundRun {
   RunFolder folder;
-  std::string cell;  // name of the folder above
+  std::string cell;  // name of the parent folder
   Value resolved;
   Value settings;
 
   std::size_t stages() const { return resolved.at("stages").as_list().size(); }
 };
 
-// Later runs of a cell stand before earlier ones. Folders that a killed process left unfinished are no runs.
+// Later runs of a cell come before earlier ones. Folders that a killed process left unfinished are not runs.
 std::vector<FoundRun> runs_below(Vfs& vfs, const std::string& runs) {
   std::vector<FoundRun> found;
   if (!vfs.exists(runs)) return found;
@@ -46,7 +46,7 @@ std::vector<FoundRun> runs_below(Vfs& vfs, const std::string& runs) {
         const Value environment = parse_json(vfs.read_file(folder.environment()), folder.environment());
         Value settings = settings_for_figures(experiment.config, environment);
         found.push_back({std::move(folder), cell.name, std::move(experiment.resolved), std::move(settings)});
-      } catch (const Error& error) {  // of another version, or damaged: no other cell suffers from it
+      } catch (const Error& error) {  // of another version, or damaged: other cells must not suffer from it
         log_warning(str("reproduce: passed over ", path, '/', number.name, ": ", error.what()));
       }
     }
@@ -67,12 +67,12 @@ bool can_fork(Vfs& vfs, const FoundRun& run, const SavedPoint& point, const Valu
   try {
     check_fork(run.resolved, config, {point.position, point.teachers()});
     return damage(vfs, point).empty();
-  } catch (const ConfigError&) {  // a stage to come learns from one that the checkpoint does not keep
+  } catch (const ConfigError&) {  // a later stage learns from a teacher that the checkpoint does not keep
     return false;
   }
 }
 
-// The data may lie elsewhere than where the run began.
+// The data may have moved since the run began.
 void move_data(Vfs& vfs, const RunFolder& run, const std::string& root) {
   if (parse_experiment(load_yaml(run.resolved_config())).config.data.root == root) return;
   amend_run(vfs, run, std::vector{"data.root=" + root});

@@ -11,7 +11,7 @@ namespace {
 
 std::string sample_text(const Shape& input) { return str(input.erase(0)); }  // "[1024]" for [1, 1024]
 
-// Of every value of the tuned key with every one of the other arm's: each chooses for itself. Empty where all agree.
+// Compares each input shape of the arm with each of the other arm, as each arm chooses its tuned value. Empty if all agree.
 std::string why_incomparable(const ArmChoice& arm, const ArmChoice& other) {
   for (const Shape& input : arm.inputs) {
     const auto differs = std::ranges::find_if(other.inputs, [&](const Shape& its) { return its != input; });
@@ -22,7 +22,7 @@ std::string why_incomparable(const ArmChoice& arm, const ArmChoice& other) {
   return "";
 }
 
-// The row that the speed-up of a row is over; itself where there is no such network of its input.
+// The row that this row's speed-up refers to. It is the row itself if that arm has no network of the same input.
 std::size_t leader_of(std::span<const ArmRow> rows, std::size_t row) {
   const auto found = std::ranges::find(rows, rows[row].against, &ArmRow::arm);
   const bool fits = found != rows.end() && !found->cells.empty() && found->input == rows[row].input;

@@ -1,4 +1,4 @@
-// What reproduce() would do, and how long it may take.
+// Forecasts what reproduce() would do and how long it may take.
 #include <algorithm>
 #include <map>
 #include <utility>
@@ -17,7 +17,7 @@
 namespace tessera {
 namespace {
 
-// Of a training step of the dense network, forward and backward.
+// Seconds of one training step of the dense network, forward and backward.
 double seconds_of_step(const Cell& cell, const RunInputs& inputs) {
   const ExperimentConfig& config = cell.experiment.config;
   set_compute_threads(config.threads.compute);
@@ -61,7 +61,7 @@ class Forecast {
     double seconds_per_step = 0;
   };
 
-  // Fewer of `shared` stages where a stage behind them learns from one whose network the earlier run keeps no longer there.
+  // Lowers `shared` while a later stage learns from a teacher that the earlier run no longer keeps at that point.
   static std::size_t with_teachers(const ExperimentConfig& config, const ExperimentConfig& earlier, std::size_t shared) {
     const auto kept = [&](const std::string& teacher) {
       return std::any_of(earlier.stages.begin() + static_cast<std::ptrdiff_t>(shared), earlier.stages.end(),
@@ -78,7 +78,7 @@ class Forecast {
     return shared;
   }
 
-  // A cell that runs before this one may leave it more stages than the folders hold now.
+  // A cell that runs earlier may leave this one more finished stages than the folders hold now.
   void take_earlier(Way& way, const ExperimentConfig& config, const Value& settings) const {
     for (const Earlier& earlier : earlier_) {
       const std::size_t alike = std::min(shared_stages(settings, earlier.settings), config.stages.size() - 1);
@@ -91,7 +91,7 @@ class Forecast {
     }
   }
 
-  // By results of the arm, or by a step timed now.
+  // The pace from results of the arm, or from a step timed now if there are none.
   const ArmPace& pace_of(const Cell& cell) {
     const auto found = arms_.find(cell.arm);
     if (found != arms_.end()) return found->second;

@@ -161,7 +161,7 @@ std::string listed(const auto& values) {
   return text;
 }
 
-// "; a and b took that of c, d took that of e", "" where each arm chose for itself.
+// E.g. "; a and b took that of c, d took that of e"; "" if each arm chose for itself.
 std::string others_choices(const TableFile& file) {
   std::string text;
   for (const ArmConfig& chooser : file.arms) {
@@ -242,7 +242,7 @@ std::string csv_difference(const MeanInterval& difference) {
              difference.is_bounded() ? str(difference.high) : "", ',', verdict_word(verdict_of(difference)));
 }
 
-// What stands in each of a row's lines, in front of the phase.
+// The columns before the phase, which all lines of a row share.
 std::string csv_head(const TableView& view, const ArmRow& row) {
   std::string text = str(csv_field(row.arm), ',', row.tuned ? shortest(*row.tuned) : "", ',', row.cells.size(), ',');
   if (view.has_inputs()) text += str(input_cell(row), ',');

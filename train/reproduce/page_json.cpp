@@ -5,7 +5,7 @@
 namespace tessera {
 namespace {
 
-// The members of a view's parts, for JSON.
+// The JSON members of the parts of a TableView.
 struct IntervalFields {
   MeanInterval value;
   void fields(Fields& f) {

@@ -10,7 +10,7 @@
 namespace tessera {
 namespace {
 
-// Of the last batch of inference; null before it was timed.
+// The row's time of the last inference batch; null before it was timed.
 const ArmTime* shown_time(const TableView& view, const ArmRow& row) {
   const std::size_t last = view.file.latency.batch.size() - 1;
   return last < row.times.size() && row.times[last] ? &*row.times[last] : nullptr;

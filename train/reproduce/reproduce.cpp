@@ -58,7 +58,7 @@ class Reproduction {
     return std::move(report_);
   }
 
-  // Held by the call that runs it.
+  // The lock that the call running this cell holds.
   RunLock lock_of(const Cell& cell) const {
     const std::filesystem::path folder = std::filesystem::path(plan_.runs()) / "locks" / cell.name();
     std::filesystem::create_directories(folder);
@@ -103,13 +103,13 @@ class Reproduction {
   CellResult result_of(const Cell& cell, const Way& way) {
     try {
       SessionOptions session{.out = options_.out, .terminal = options_.terminal, .stop = options_.stop};
-      session.advise = false;  // the way on is another setting in the table's files
+      session.advise = false;  // no advice: the remedy is another setting in the table's files
       const CellRun run = run_cell(vfs_, cell, way, plan_.runs(), session);
       if (run.outcome == RunOutcome::stopped) throw Stopped();
       CellResult result = measure_cell(vfs_, cell, RunFolder::open(vfs_, run.folder));
       say(str(cell.name(), ": ", text_of(metric_of(result.stages.back().test->metric), result.test())));
       return result;
-    } catch (const NumericError& error) {  // the settings' own doing: the next call would come to the same
+    } catch (const NumericError& error) {  // caused by the settings: the next call would fail in the same way
       say(str(cell.name(), ": failed: ", error.what()));
       return failed_cell(cell, error.what());
     }
@@ -125,7 +125,7 @@ class Reproduction {
     }
   }
 
-  // Of all results there are, also those of calls beside this one, which write it in turn.
+  // Writes the table of all results, including those of concurrent calls. The lock makes the calls take turns.
   void write_table() {
     const FileLock turn(std::filesystem::path(plan_.runs()) / "TABLE");
     plan_.results().reload();

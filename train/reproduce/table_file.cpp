@@ -20,7 +20,7 @@ bool all_differ(std::vector<T> items) {
   return std::ranges::adjacent_find(items) == items.end();
 }
 
-// Keys that the figure of a published row may have.
+// The keys under which a published row may give its figure.
 std::string test_columns() {
   std::string columns;
   for (const Task* task : builtin_tasks()) columns += str(columns.empty() ? "" : ", ", task->metrics().front().column);
@@ -31,7 +31,7 @@ bool has_arm(const TableFile& table, const std::string& name) {
   return std::ranges::find(table.arms, name, &ArmConfig::name) != table.arms.end();
 }
 
-// Shapes of inputs are compared where the experiments are read (comparison.h).
+// The input shapes are compared later, where the experiments are read (comparison.h).
 void require_compared(Fields& f, const TableFile& table, const ArmConfig& arm, const std::string& key) {
   if (arm.against.empty()) return;
   const auto other = std::ranges::find(table.arms, arm.against, &ArmConfig::name);

@@ -20,13 +20,13 @@ std::string stem_of(const std::string& table_file, const ReproduceOptions& optio
   return (folder / name).string();
 }
 
-// Arms of equal settings share their cells.
+// Arms with equal settings share their cells.
 void add_unless_there(std::vector<Cell>& cells, Cell cell) {
   const auto same = [&](const Cell& other) { return other.key == cell.key && other.seed == cell.seed; };
   if (std::ranges::none_of(cells, same)) cells.push_back(std::move(cell));
 }
 
-// The networks of a table are timed together.
+// The networks of a table are timed together, so these settings must agree.
 void require_alike(const Cell& first, const Cell& other, std::vector<ConfigProblem>& problems) {
   const ExperimentConfig& one = first.experiment.config;
   const ExperimentConfig& two = other.experiment.config;
@@ -154,7 +154,7 @@ void TablePlan::check(std::span<const Cell> cells) const {
 Cell TablePlan::first_cell(const ArmRow& row) const {
   const auto arm = std::ranges::find(table_.arms, row.arm, &ArmConfig::name);
   Cell cell = make_cell(table_, *arm, row.cells.front().seed, row.tuned);
-  cell.experiment.config.name = row.cells.front().name;  // its run's, whatever the arm is called now
+  cell.experiment.config.name = row.cells.front().name;  // the name of its run, even if the arm is called otherwise now
   cell.experiment.resolved = write(cell.experiment.config);
   return cell;
 }

@@ -44,7 +44,7 @@ const ArmRow* find_row(std::span<const ArmRow> rows, const std::string& arm) {
   return found == rows.end() ? nullptr : &*found;
 }
 
-// Of seeds that both have.
+// Mean difference over the seeds that both rows have.
 MeanInterval paired(const ArmRow& row, const ArmRow& other) {
   std::vector<double> differences;
   for (const CellResult& cell : row.cells) {
@@ -54,7 +54,7 @@ MeanInterval paired(const ArmRow& row, const ArmRow& other) {
   return mean_interval(differences);
 }
 
-// Without the speed-up where the row is compared with another arm than these times.
+// Drops the speed-up if the row is compared with another arm than the first of `times`.
 std::optional<ArmTime> time_of(const ArmRow& row, const ArmTimes& times) {
   const auto found = std::ranges::find(times.arms, row.arm, &ArmTime::arm);
   if (found == times.arms.end()) return std::nullopt;
@@ -85,7 +85,7 @@ void add_times(TableView& view, const ResultsFile& results) {
   }
 }
 
-// By the metric on val. A run that failed is the worst.
+// Compares the metric on val. A run that failed is the worst.
 bool is_better(const CellResult& cell, const CellResult& than) {
   if (cell.failed || than.failed) return !cell.failed && than.failed;
   const std::optional<double> value = cell.val(), other = than.val();
@@ -93,7 +93,7 @@ bool is_better(const CellResult& cell, const CellResult& than) {
   return metric_of(cell.stages.back().test->metric).better(*value, *other);
 }
 
-// Of the first cell that has a figure; a table without any is headed as one of the first task.
+// The metric of the first cell that has a figure. A table without figures has the head of the first task's metric.
 const Metric& metric_of_rows(std::span<const ArmRow> rows) {
   for (const ArmRow& row : rows) {
     if (!row.cells.empty()) return metric_of(row.cells.front().stages.back().test->metric);

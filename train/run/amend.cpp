@@ -22,12 +22,12 @@
 namespace tessera {
 namespace {
 
-// What to do instead of a refused change: the fork from the newest checkpoint that can take it, or a new run.
+// What to do instead of a refused change: a fork from the newest checkpoint that can take it, or a new run.
 std::string instead(Vfs& vfs, const RunFolder& folder, const Value& before, std::span<const std::string> overrides) {
   std::string words;
   for (const std::string& text : overrides) words += str(' ', shell_word(text));
   const std::vector<SavedPoint> points = saved_points(vfs, folder);
-  EpochLength epoch;  // of one data block, whatever the checkpoint
+  EpochLength epoch;  // of one data block, the same for every checkpoint
   for (auto point = points.rbegin(); point != points.rend(); ++point) {
     try {
       const Value after = with_overrides(before, overrides, finished_stages(point->position));
@@ -41,7 +41,7 @@ std::string instead(Vfs& vfs, const RunFolder& folder, const Value& before, std:
   return str("no checkpoint of it can take this either: train a new run, tessera train <experiment file>", words);
 }
 
-// The stage that is under way or comes next: stages behind it may still be changed in length.
+// The number of stages up to that of the newest checkpoint; 0 if there is none. Later stages may still change in length.
 std::int64_t begun_stages(const CheckpointStore& store) {
   if (store.empty()) return 0;
   return read<Position>(store.load_latest().manifest.at("position")).stage + 1;
@@ -51,15 +51,15 @@ bool alters_the_past(const std::string& key, const Value& after, std::int64_t be
   for (const std::string_view harmless : {"checkpoint.", "report.", "threads.loader"}) {
     if (key.starts_with(harmless)) return false;
   }
-  if (key == "data.root") return false;  // the data must be the same there, which its fingerprint tells
-  if (key == "data.on_bad_image") return !skips_bad_images(after);  // the past read none of those
-  // Checkpoints do not depend on device or threads; that the bytes may differ is said when the run goes on.
+  if (key == "data.root") return false;  // the data must be the same at the new root, which its fingerprint tells
+  if (key == "data.on_bad_image") return !skips_bad_images(after);  // the steps so far read no bad image
+  // Checkpoints do not depend on device or threads. The resumed run reports that its bytes may differ.
   if (key == "device" || key == "threads.compute") return false;
   if (key.starts_with("stages[") && key.ends_with("].train")) return std::stoll(key.substr(7)) < begun;
   return true;
 }
 
-// A device that is not there, or that cannot do what the run has, is refused and not stored.
+// Refuses a device that is absent, or that cannot do what the run needs, before the config is stored.
 Value settled(const Value& resolved, Communicator& ranks) {
   ExperimentConfig config = parse_experiment(resolved).config;
   refuse_for_ranks(ranks, config);
@@ -73,7 +73,7 @@ Value settled(const Value& resolved, Communicator& ranks) {
 
 void amend_run(Vfs& vfs, const RunFolder& folder, std::span<const std::string> overrides, Communicator& ranks) {
   const RunLock lock(folder.path());
-  // Read as an experiment, so that keys of later versions have their defaults on both sides.
+  // Parsed as an experiment, so that keys of later versions have their defaults on both sides.
   const Value before = parse_experiment(load_yaml(folder.resolved_config())).resolved;
   const std::int64_t begun = begun_stages(CheckpointStore(vfs, folder.checkpoints()));
   Value after = with_overrides(before, overrides, 0);

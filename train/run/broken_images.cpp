@@ -63,7 +63,7 @@ std::vector<BrokenImage> to_leave_out(Vfs& vfs, const RunFolder& folder, const E
   std::ranges::copy_if(recorded, std::back_inserter(added), [&](const BrokenImage& image) {
     return !names(known, image.file) && state_of(image, root) != ImageState::whole;
   });
-  if (skipped_before) return added;  // then what was bad at the beginning is no part of its data
+  if (skipped_before) return added;  // images that were bad at the beginning are then not in the run's data
   for (BrokenImage& image : form.undecodable_images(root)) {
     if (!names(known, image.file) && !names(recorded, image.file)) added.push_back(std::move(image));
   }
@@ -94,7 +94,7 @@ std::string explain_io_error(RunContext& run, const IoError& error) {
         std::ranges::find_if(met, [&](const BrokenImage& image) { return message.starts_with(image.path(root) + ": "); });
     if (found == met.end() || !run.options.advise) return message;
     return str(found->path(root), ": ", found->reason, "; ", go_on(run.folder));
-  } catch (const std::exception& failure) {  // the image is what ended the run
+  } catch (const std::exception& failure) {  // the broken image ended the run and is the error to report
     log_warning(failure.what());
     return message;
   }

@@ -11,20 +11,20 @@
 namespace tessera {
 namespace {
 
-// [c, h, w] of an image, [features] of a row.
+// The NHWC shape of one sample. `sizes` is [c, h, w] of an image or [features] of a row.
 std::optional<Shape> sample_of(const std::vector<std::int64_t>& sizes) {
   if (sizes.empty()) return std::nullopt;
   return sizes.size() == 1 ? Shape{1, sizes[0]} : Shape{1, sizes[1], sizes[2], sizes[0]};
 }
 
-// The weights are the trained network's, so whatever the run began with is of no matter here.
+// The weights come from the trained network, so the initial weights of the run do not matter here.
 ModelConfig without_weights(ModelConfig model) {
   model.weights.clear();
   model.head = "keep";
   return model;
 }
 
-// Stands where the file would name the weights of `name: saved`.
+// Placeholder for the weights of `name: saved`, which the file does not name.
 constexpr const char* kCommandWeights = "those of the command";
 
 CompressSettings settings_of(const CompressConfig& config) {
@@ -48,7 +48,7 @@ CompressSettings settings_of(const Experiment& experiment, const std::string& pa
   TESSERA_CHECK(found != config.stages.end(), ConfigError, path,
                 ": no stage compresses the network; one needs a factorise block");
   StageConfig stage = *found;
-  stage.factorise->from.reset();  // nothing was trained here: ranks are chosen for these weights
+  stage.factorise->from.reset();  // nothing was trained here, so ranks are chosen for these weights
   stage.admm.reset();
   return {.device = config.device,
           .precision = config.precision,
@@ -92,7 +92,7 @@ CompressSettings load_compress_settings(const std::string& path, std::span<const
   if (!root) throw_config_error(problems);
   if (root->is_map() && root->find("stages") != nullptr) return settings_of(load_experiment(path, overrides), path);
   const std::size_t from_yaml = problems.size();
-  // name: saved needs weights, and these are the command's.
+  // `name: saved` needs weights. They are those that the command is given.
   if (Value* const model = root->is_map() ? root->find("model") : nullptr; model != nullptr && model->is_map()) {
     const Value* const name = model->find("name");
     const bool saved = name != nullptr && name->is_string() && name->as_string() == kSavedModel;

@@ -29,13 +29,13 @@ bool is_training_override(std::string_view path) {
   return std::find(keys.begin(), keys.end(), path.substr(0, path.find_first_of(".[="))) != keys.end();
 }
 
-// Stages of a resolved config own their training keys, so one given for the run is set in each stage from `open` on. Not at the
-// top: from there a key that stages of the past lack would reach them too.
+// In a resolved config each stage has its own training keys, so a key given for the run is set in each stage from `open` on. It
+// is not set at the top, because earlier stages that lack the key would then take it from there.
 void set_in_stages(Value& root, const std::string& text, std::size_t open) {
   for (std::size_t i = open; i < root.at("stages").as_list().size(); ++i) apply_override(root, str("stages[", i, "].", text));
 }
 
-// Dropped at the top as well, or the stages would take it from there again. To drop what a stage never had is no mistake.
+// The key is dropped at the top as well, because the stages would take it from there again. A stage may lack the key.
 void drop_in_stages(Value& root, const std::string& path, std::size_t open) {
   apply_override(root, "~" + path);
   for (std::size_t i = open; i < root.at("stages").as_list().size(); ++i) {
@@ -54,7 +54,7 @@ bool within_any(const std::string& key, std::initializer_list<std::string> block
   return std::any_of(blocks.begin(), blocks.end(), [&](const std::string& block) { return within(key, block); });
 }
 
-// Momentum of 0 keeps no tensor per weight, so the optimiser's saved state fits only one side of it.
+// With momentum 0 there is no tensor per weight. The optimiser's saved state then does not fit a config with momentum.
 bool momentum_appears_or_ends(const Value& before, const Value& after, std::size_t stage) {
   const auto kept = [stage](const Value& root) {
     const Value* momentum = root.at("stages").as_list()[stage].at("optimizer").find("momentum");
@@ -63,8 +63,8 @@ bool momentum_appears_or_ends(const Value& before, const Value& after, std::size
   return kept(before) != kept(after);
 }
 
-// The stage that `key` newly names as a teacher, where it was over before the checkpoint, which does not keep it. At its own end
-// it is the checkpoint's network.
+// The stage that `key` newly names as a teacher, if it ended before the checkpoint and the checkpoint does not hold it; else "".
+// At the end of the teacher's own stage, the teacher is the checkpoint's network.
 std::string lost_teacher(const std::string& key, const Value& before, const Value& after, const ForkPoint& point) {
   if (!key.starts_with("stages[") || !key.ends_with(".distill.from")) return "";
   const Value& stage = after.at("stages").as_list().at(static_cast<std::size_t>(std::stoll(key.substr(7))));
@@ -82,7 +82,7 @@ bool appears_or_ends(const char* block, const Value& before, const Value& after,
   return has(before) != has(after);
 }
 
-// Why a fork from `position` cannot take another value of `key`; empty when it can.
+// Why a fork at `point` cannot take another value of `key`; empty if it can.
 std::string why_fixed(const std::string& key, const Value& before, const Value& after, const ForkPoint& point) {
   const Position& position = point.position;
   if (within(key, "model")) return "the network comes from the checkpoint; train a new run for another network";
@@ -105,7 +105,7 @@ std::string why_fixed(const std::string& key, const Value& before, const Value& 
   const bool rho = within_any(key, {stage + "admm.rho", stage + "admm.rho_end", stage + "admm.balance"});
   const bool sparsity = within(key, stage + "prune.sparsity");
   const auto index = static_cast<std::size_t>(position.stage);
-  // A distillation's weight and temperature are no part of what a checkpoint saves.
+  // A checkpoint does not depend on the weight and temperature of distillation, so they may change.
   const bool distills =
       within(key, stage + "distill") && (key == stage + "distill.from" || appears_or_ends("distill", before, after, index));
   const bool moves = within_any(key, {stage + "rigl.every", stage + "rigl.end", stage + "rigl.fraction"}) &&
@@ -162,7 +162,7 @@ void KeyChange::fields(Fields& f) {
   f.add("b", after, {.help = "null = absent"});
 }
 
-// Texts are compared, so that 1 and 1.0 differ.
+// Compares values as text, so that 1 and 1.0 differ.
 std::vector<KeyChange> changes(const Leaves& before, const Leaves& after) {
   std::vector<KeyChange> found;
   for (const auto& [key, value] : before) {

@@ -9,7 +9,7 @@ namespace tessera {
 
 Var Distill::loss(const Var& value, const Var& scores, std::span<const NamedTensor> parts) {
   const double cold = 1 / config_.temperature;
-  Var logarithms, probabilities;  // of the teacher's answers
+  Var logarithms, probabilities;  // of the teacher's softened scores
   {
     const NoGrad no_grad;
     const Var softened = mul_scalar(tessera::scores(teacher_, parts, Context{}, compute_), cold);

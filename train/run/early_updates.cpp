@@ -5,7 +5,7 @@
 namespace tessera {
 namespace {
 
-constexpr std::int64_t kElements = std::int64_t{1} << 17;  // of an update: fewer are not worth the waking of threads
+constexpr std::int64_t kElements = std::int64_t{1} << 17;  // elements of one update; fewer are not worth waking threads for
 
 }  // namespace
 

@@ -31,7 +31,7 @@ struct Environment {
   std::string device;
   std::optional<DeviceInfo> gpu;
   std::int64_t compute_threads = 0;
-  std::optional<std::int64_t> ranks;  // where there are several
+  std::optional<std::int64_t> ranks;  // set if there is more than one
 
   void fields(Fields& f) {
     const char* const wait_policy = std::getenv("OMP_WAIT_POLICY");
@@ -105,16 +105,16 @@ std::string setup_text() {
              of("onednn"), ", kernels ", of("kernel_isa"), ", OMP_WAIT_POLICY ", of("omp_wait_policy"));
 }
 
-// The wait policy moves clocks, not bytes.
+// OMP_WAIT_POLICY is not compared, because it changes timings and not bytes.
 std::vector<std::string> environment_changes(const Value& before, const Value& now) {
   std::vector<std::string> changes;
   for (const char* key : {"version", "commit", "compiler", "build_type", "onednn", "device", "gpu", "gpu_capability",
                           "gpu_driver", "gpu_libraries", "processor", "isa", "kernel_isa", "compute_threads", "ranks"}) {
     const Value* old = before.find(key);
     const Value* current = now.find(key);
-    if (old == nullptr && current == nullptr) continue;  // no GPU on either side
+    if (old == nullptr && current == nullptr) continue;  // absent on both sides, such as a GPU
     if (old != nullptr && current != nullptr && *old == *current) continue;
-    const bool counts_ranks = std::string_view(key) == "ranks";  // which one process does not record
+    const bool counts_ranks = std::string_view(key) == "ranks";  // a run of one process does not record it
     const auto told = [&](const Value* value, const char* unknown) {
       return value != nullptr ? to_json(*value) : std::string(counts_ranks ? "1" : unknown);
     };

@@ -13,7 +13,7 @@
 namespace tessera {
 namespace {
 
-// What a batch adds to an evaluation: its samples, the sum of its loss, what that is of, and the sums of its score.
+// What a batch adds to an evaluation: its samples, the weighted sum of its loss, the weight, and the sums of its score.
 using BatchSums = std::vector<double>;
 
 BatchSums sums_of(Module& model, const Batch& batch, const Task& task, DType compute) {
@@ -28,14 +28,14 @@ BatchSums sums_of(Module& model, const Batch& batch, const Task& task, DType com
   return sums;
 }
 
-// How many batches a rank takes beside the last one, which may be smaller and is rank 0's. Rank 0 has a whole one where any has.
+// Batches of a rank without the last one, which may be smaller and is rank 0's. Rank 0 has a whole one if any rank has.
 std::int64_t whole_batches_of(int rank, int ranks, std::int64_t whole) {
   const std::int64_t share = whole / ranks, rest = whole % ranks;
   if (share == 0) return rank < rest ? 1 : 0;
   return share + (rank >= 1 && rank <= rest ? 1 : 0);
 }
 
-// In the order in which the rank takes them.
+// The batches of a rank, in the order in which it takes them. Rank 0 starts with the last batch.
 std::vector<std::int64_t> batches_of(int rank, int ranks, std::int64_t batches) {
   const std::int64_t whole = batches - 1;
   std::int64_t begin = 0;

@@ -13,7 +13,7 @@
 namespace tessera {
 namespace {
 
-// Bytes that tensors may take together; 0 where nobody knows. The driver and its libraries keep some of a GPU's memory.
+// Bytes that tensors may take in total; 0 if unknown. 1/16 of a GPU's memory is left to the driver and its libraries.
 std::size_t capacity_of(Device device) {
   const std::size_t limit = memory_stats(device).limit;
   if (limit > 0 || device.is_cpu()) return limit;
@@ -21,14 +21,14 @@ std::size_t capacity_of(Device device) {
   return memory - memory / 16;
 }
 
-// Samples that a rank computes at a time.
+// Samples that a rank computes at once.
 std::int64_t micro_batch_of_rank(const RunContext& run, const TrainingConfig& training) {
   const std::int64_t share = run.config().data.batch / run.options.ranks->size();
   return std::min(training.micro_batch.value_or(share), share);
 }
 
-// For a replay in this process alone: the steps in the micro-batches of the run's ranks, or of all ranks together where batch
-// norms see these at once.
+// The config for a replay in this process alone. Its micro-batches are those of one rank, or of all ranks together if batch norms
+// see the samples of all ranks at once.
 ExperimentConfig config_of_replay(const RunContext& run) {
   ExperimentConfig config = run.config();
   const std::int64_t ranks = run.options.ranks->size();
@@ -70,20 +70,20 @@ std::string explain_numeric_error(RunContext& run, const std::string& found) {
 std::string smaller_step(RunContext& run, const OutOfMemoryError& found) {
   try {
     run.finish_saving();
-    // The plan takes steps, for which a starved process has no room; libraries then crash.
+    // The plan takes real steps. A starved process has no room for them, and libraries then crash.
     if (!found.at_limit()) return "; train with a smaller micro_batch, or give the process more memory";
     const auto capacity = static_cast<std::int64_t>(capacity_of(run.state.device()));
     if (capacity == 0) return "";
     run.state.trainer()->forget_recording();
     ExperimentConfig config = run.config();
-    config.data.batch /= run.options.ranks->size();  // what this process holds
+    config.data.batch /= run.options.ranks->size();  // the share of one process
     TrainingConfig training = run.stage().training;
     training.micro_batch = micro_batch_of_rank(run, training);
     const std::optional<std::int64_t> fits = largest_micro_batch(run.state.model(), config, training, run.state.data(), capacity,
                                                                  run.state.hooks_of_stage(), run.state.teachers().bytes());
     if (!fits) return "; no smaller micro_batch is expected to fit";
     return str("; micro_batch ", *fits, " is expected to fit", way_on(run, str("micro_batch=", *fits)));
-  } catch (const std::exception& error) {  // the memory is what ended the run
+  } catch (const std::exception& error) {  // the run ended for lack of memory, which is the error to report
     log_warning(error.what());
     return "";
   }

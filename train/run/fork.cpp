@@ -26,7 +26,7 @@
 namespace tessera {
 namespace {
 
-// The manifest goes last, as the store writes it: without it the copy is no checkpoint.
+// Copies the manifest last, as the store writes it last: without it the copy does not count as a checkpoint.
 void copy_checkpoint(Vfs& vfs, const SavedPoint& point, const RunFolder& to) {
   const std::filesystem::path target = std::filesystem::path(to.checkpoints()) / point.folder.filename();
   const auto write = [&](const std::string& name, const std::string& bytes) {
@@ -43,7 +43,7 @@ void copy_checkpoint(Vfs& vfs, const SavedPoint& point, const RunFolder& to) {
   vfs.sync_directory(to.checkpoints());
 }
 
-// The ends of earlier stages, which the table compares with, then the start. The start's manifest pins them: they stay.
+// Copies the ends of earlier stages, which the table compares with, then the start. The start's manifest pins them, so they stay.
 void copy_checkpoints(Vfs& vfs, const std::vector<SavedPoint>& points, const SavedPoint& start, const RunFolder& to) {
   for (const SavedPoint& point : points) {
     if (!point.position.stage_done || point.position.stage >= start.position.stage) continue;
@@ -57,12 +57,12 @@ void copy_checkpoints(Vfs& vfs, const std::vector<SavedPoint>& points, const Sav
   copy_checkpoint(vfs, start, to);
 }
 
-// The stages whose passes have run.
+// The number of stages whose passes have run.
 std::size_t ready_stages(const Position& position) {
   return static_cast<std::size_t>(position.stage) + (position.stage_ready ? 1 : 0);
 }
 
-// The last of them that had any, which wrote layers.csv.
+// The last of those stages that had any passes. It wrote layers.csv.
 std::optional<std::size_t> last_compressed(const ExperimentConfig& config, const Position& position) {
   std::optional<std::size_t> last;
   for (std::size_t i = 0; i < ready_stages(position); ++i) {
@@ -76,9 +76,9 @@ struct Origin {
   Vfs& vfs;
   const RunFolder& parent;
   const std::string& at;  // as the caller named the checkpoint
-  Experiment parsed;  // as an experiment, so that keys of later versions have their defaults on both sides
+  Experiment parsed;  // parsed, so that keys of later versions have their defaults on both sides
   std::vector<SavedPoint> points;
-  std::size_t index = 0;  // of the checkpoint
+  std::size_t index = 0;  // index of the checkpoint in points
 
   const SavedPoint& start() const { return points[index]; }
 };
@@ -103,13 +103,13 @@ void fill_fork(const Origin& origin, const RunFolder& folder) {
   if (compressed && compressed == last_compressed(origin.parsed.config, origin.points.back().position)) {
     copy(parent.layers(), folder.layers());
   }
-  // What was chosen before this point is in the checkpoint. What the parent chose behind it is left: layers that a later stage
-  // compresses are timed here and now.
+  // The checkpoint holds the choices that were made before this point. The parent's later choices are not copied: layers that a
+  // later stage compresses are timed again here.
   write_decisions(vfs, folder.decisions(), {});
   copy_checkpoints(vfs, origin.points, origin.start(), folder);
 }
 
-// Of stages that begin behind this point: where a network cannot be timed, no pass changes that.
+// Checks the timings of stages that begin after this point. If the network cannot be timed now, no pass will change that.
 void check_timings_of_fork(const Origin& origin, const ExperimentConfig& config) {
   std::unique_ptr<Module> model;
   for (auto i = static_cast<std::size_t>(finished_stages(origin.start().position)); i < config.stages.size(); ++i) {
@@ -137,13 +137,13 @@ RunFolder make_fork(const Origin& origin, Value config, std::span<const std::str
   const ExperimentConfig after = parse_experiment(config).config;
   check_timings_of_fork(origin, after);
   check_decisions_of_fork(origin, after);
-  config.set("device", resolve_device(config.at("device").as_string()).name());  // throws before there is a folder
+  config.set("device", resolve_device(config.at("device").as_string()).name());  // throws before a folder is made
   refuse_on_device(after);
   RunFolder folder = RunFolder::create(vfs, runs, config.at("name").as_string());
   fill_fork(origin, folder);
   append_overrides(folder, str("forked from ", origin.parent.path(), " at ", origin.at), overrides);
   write_file_atomically(vfs, folder.config(), to_yaml(config));
-  write_file_atomically(vfs, folder.resolved_config(), to_yaml(config));  // last: without it the folder is no run
+  write_file_atomically(vfs, folder.resolved_config(), to_yaml(config));  // last: without it the folder is not a run
   return folder;
 }
 

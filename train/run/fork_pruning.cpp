@@ -12,7 +12,7 @@
 namespace tessera {
 namespace {
 
-// What is wrong with the block from a checkpoint on, after `done` steps of the stage.
+// What is wrong with the block if a fork continues from a checkpoint after `done` steps of the stage.
 std::vector<BlockProblem> problems_ahead(const PruneConfig& prune, const StageLength& length, Module& model, std::int64_t done) {
   std::vector<BlockProblem> problems = schedule_problems(prune, length);
   if (problems.empty()) problems = mask_problems(prune, model);
@@ -43,7 +43,7 @@ void check_pruning_of_fork(Vfs& vfs, const SavedPoint& point, const Value& befor
   const StageConfig& stage = config.stages.at(static_cast<std::size_t>(position.stage));
   if (!stage.prune || stage.prune->sr_ste) return;
   const Checkpoint checkpoint = load_point(vfs, point);
-  if (position.stage_step == 0 && !checkpoint.parts.contains("trainer")) return;  // the stage begins, and checks by itself
+  if (position.stage_step == 0 && !checkpoint.parts.contains("trainer")) return;  // the stage checks itself when it begins
   const std::unique_ptr<Module> model = saved_model(checkpoint);
   const StageLength length = length_of(stage, epoch.of(config));
   for (const BlockProblem& problem : problems_ahead(*stage.prune, length, *model, position.stage_step)) {

@@ -21,7 +21,7 @@ std::string stage_row(const StageRecord& stage, const Metric& metric, bool spars
              " | ", best, sparse ? str(" | ", sparsity) : "", " |\n");
 }
 
-// A column for it stands where a stage has one.
+// Whether the stage fills the sparsity column. The table has the column if any stage does.
 bool is_pruned(const StageRecord& stage) { return stage.done && stage.sparsity; }
 
 }  // namespace

@@ -26,9 +26,9 @@ namespace {
 
 constexpr std::string_view kBatchesTracked = "num_batches_tracked";
 constexpr std::string_view kMask = ".mask";
-constexpr std::size_t kMostSuggested = 2000;  // names compared for a suggestion; a forged file may hold a million
+constexpr std::size_t kMostSuggested = 2000;  // names compared for a suggestion at most; a forged file may hold a million
 
-// Our own names, and beside each parameter's its mask.
+// The layout with tessera's own names. A file may also have a mask of each parameter, next to it.
 FileLayout own_layout(const std::map<std::string, Shape>& shapes) {
   FileLayout layout{.title = "tessera's names, convolutions OHWI"};
   for (const auto& [path, shape] : shapes) layout.tensors.push_back({path, path});
@@ -45,7 +45,7 @@ FileLayout torch_layout(const Module& model, const Shape& input, const std::map<
   return layout;
 }
 
-// Of a PyTorch file the names of its tensors tell whose they are.
+// The layout of the file. The tensor names of a PyTorch file tell which library wrote it.
 FileLayout layout_of(const WeightsSource& source, const Module& model, const Shape& input,
                      const std::map<std::string, Shape>& shapes) {
   if (!source.torch) return own_layout(shapes);
@@ -57,7 +57,7 @@ FileLayout layout_of(const WeightsSource& source, const Module& model, const Sha
   }
 }
 
-// The layer that makes the logits, which `head: reset` draws anew; "" where there is none.
+// The path of the layer that makes the logits, which `head: reset` draws anew; "" if there is none.
 std::string find_head(Module& root, bool reset) {
   std::string path;
   std::string kind = "absent";
@@ -83,7 +83,7 @@ std::int64_t count_non_finite(const Tensor& f32) {
   return std::count_if(data, data + values.numel(), [](float value) { return !std::isfinite(value); });
 }
 
-// One pass over the network's tensors that judges everything, then one that writes.
+// Judges all of the network's tensors in a first pass and writes them in a second one.
 class Importer {
  public:
   Importer(Module& model, const ModelConfig& config, const Shape& input, WeightsSource source)
@@ -118,7 +118,7 @@ class Importer {
     return parameter != parameters_.end() ? parameter->second->value() : buffers_.at(path)->value;
   }
 
-  // The file's tensor of this name, or the one that it repeats.
+  // The file's tensor of this name, or else the tensor that it would repeat.
   const Tensor* find(const std::string& name) const {
     auto found = source_.tensors.find(name);
     const auto repeat = layout_.repeats.find(name);
@@ -174,7 +174,7 @@ class Importer {
     if (fault.empty()) masks_[path] = unpacked_bits(bits, shape);
   }
 
-  // Sparse layers refuse a buffer that is no mask of their weight.
+  // Sparse layers throw if a buffer is not a mask of their weight.
   void tell_modules() {
     try {
       for_each_module(model_, [](Module& module) { module.buffers_changed(); });
@@ -183,7 +183,7 @@ class Importer {
     }
   }
 
-  // A tensor of the file that no tensor of the network asked for.
+  // Judges a tensor of the file that no tensor of the network asked for.
   void judge_rest(const std::string& name) {
     if (known_.contains(name)) return;
     const auto repeat = layout_.repeats.find(name);
@@ -196,7 +196,7 @@ class Importer {
     }
   }
 
-  // What no shape shows. A network of other settings would compute something else with the same tensors.
+  // Judges the settings, which no shape shows. With other settings the same tensors would compute something else.
   void judge_settings() {
     const Value settings = huggingface_settings(source_.huggingface->type, model_);
     for (const std::string& line : differing_settings(*source_.huggingface_config, settings)) {
@@ -270,7 +270,7 @@ std::unique_ptr<Module> rebuilt(const WeightsSource& source, const Shape& input)
       source.tree, ConfigError, source.name, ": holds tensors and no network, which name: ", kSavedModel,
       " needs; give a run folder or a file of tessera compress or tessera export --layout tessera, or name the network");
   std::unique_ptr<Module> model = rebuilt(source);
-  model->output_shape(input);  // throws where the network takes no such input
+  model->output_shape(input);  // throws if the network does not take this input
   return model;
 }
 
@@ -283,8 +283,8 @@ std::vector<SelfAttention*> sparse_attention_in(Module& model) {
   return layers;
 }
 
-// Gives sparse attention the pairs that the source's structure tells for its path, unless it has a seed of its own. Returns the
-// paths of those whose pairs are then others, or not known yet.
+// Gives sparse attention the pairs of the layer at its path in the source, unless it has its own seed. Returns the paths of the
+// layers whose pairs differ from the source's or are not known yet.
 std::vector<std::string> take_pairs(Module& model, const WeightsSource& source) {
   const std::vector<SelfAttention*> layers = sparse_attention_in(model);
   if (layers.empty()) return {};

@@ -28,7 +28,7 @@ std::int64_t bytes_of(const State& state) {
   return bytes;
 }
 
-// Of the pairs of sparse attention: lists of the host's, which copies of a network share.
+// Bytes of the pair lists of sparse attention. They are in host memory, and copies of a network share them.
 std::int64_t bytes_of_pairs(Module& model) {
   std::set<const AttentionPattern*> patterns;
   for_each_module(model, [&](const Module& module) {
@@ -42,8 +42,8 @@ std::int64_t bytes_of_pairs(Module& model) {
 
 std::int64_t bytes_of(const Dataset& data) { return static_cast<std::int64_t>(data.bytes()); }
 
-// Samples of the dry steps. With fewer than 8 the library's weight gradients have less to share among threads, and take less than
-// their line would say.
+// Samples of the dry steps. With fewer than 8, the library shares less work of weight gradients among threads and takes less
+// memory than the line through larger sizes would say.
 std::vector<std::int64_t> dry_sizes(std::int64_t micro_batch) {
   if (micro_batch <= 8) return {micro_batch};
   std::int64_t small = micro_batch;
@@ -52,7 +52,7 @@ std::vector<std::int64_t> dry_sizes(std::int64_t micro_batch) {
   return 2 * small <= micro_batch ? std::vector{small, 2 * small} : std::vector{small};
 }
 
-// Something measured at some sizes, at `size`.
+// The value at `size`, on the line through values that were measured at `sizes`.
 double at_size(const std::vector<std::int64_t>& sizes, const std::vector<double>& values, std::int64_t size) {
   if (sizes.size() == 1) return values[0];
   const double slope = (values[1] - values[0]) / static_cast<double>(sizes[1] - sizes[0]);
@@ -61,12 +61,12 @@ double at_size(const std::vector<std::int64_t>& sizes, const std::vector<double>
 
 // How the convolutions of dry steps run.
 enum class Ways {
-  first,  // in the way that runs without a clock
-  most,  // in each of the ways that a clock may choose; the peak is that of the one that takes most
-  given,  // as choices in force say, which are of whole micro-batches
+  first,  // in the way that is taken without a clock
+  most,  // in each way that a clock may choose; the highest peak counts
+  given,  // in the ways of the given choices, which are for whole micro-batches
 };
 
-// A copy of the model on the device with a trainer of its own, whose steps touch nothing of the caller's.
+// A copy of the model on the device with its own trainer, whose steps change nothing of the caller's model.
 class DryRun {
  public:
   DryRun(Module& model, const TrainingConfig& training, const Task& task, std::span<const MakeHook> hooks, std::int64_t batch,
@@ -88,7 +88,7 @@ class DryRun {
 
   std::int64_t weights() const { return weights_; }
 
-  // Fills all that a step adds to the weights.
+  // Fills in everything that a step needs in addition to the weights.
   void measure(MemoryPlan& plan, Ways ways) {
     const std::vector<std::int64_t> sizes = ways == Ways::given ? std::vector{micro_batch_} : dry_sizes(micro_batch_);
     std::vector<double> activations;
@@ -120,7 +120,7 @@ class DryRun {
   double peak_of_step(const std::vector<std::int64_t>& sizes, MemoryPlan& plan) {
     std::vector<std::vector<double>> histories;
     for (const std::int64_t size : sizes) {
-      // The second micro-batch meets the gradients of the first; a third meets no more.
+      // The second micro-batch runs while the gradients of the first are in memory. A third would add nothing.
       training_.micro_batch = accumulates_ ? std::optional(size) : std::nullopt;
       const std::int64_t before = in_use(device_);
       StageTrainer trainer(*model_, training_, task_, 0, 1, 2, compute_, hooks_);
@@ -135,7 +135,7 @@ class DryRun {
     for (const char* const way : kBufferedConv2dWays) {
       const DecisionScope forced({.forced = way});
       peak = std::max(peak, peak_of_step(sizes, plan));
-      if (forced.log().forced.empty()) break;  // no convolution that has a choice
+      if (forced.log().forced.empty()) break;  // no convolution has a choice
     }
     return peak;
   }
@@ -144,17 +144,17 @@ class DryRun {
     const Batch batch = Batch::zeros(fields_, size, device_);
     const StepState step(device_);
     const Context context{.training = true, .seed = 0, .step = &step, .recompute = training_.recompute};
-    { scores(*model_, batch.parts(), context, compute_); }  // what a first call keeps for good is not the graph's
+    { scores(*model_, batch.parts(), context, compute_); }  // memory that a first call keeps for good is not part of the graph
     const std::int64_t before = in_use(device_);
     const Var output = scores(*model_, batch.parts(), context, compute_);
     return static_cast<double>(in_use(device_) - before);
   }
 
-  // Above what is in use between steps.
+  // Bytes in use over the course of a step, above those in use between steps.
   std::vector<double> history_of_step(StageTrainer& trainer, std::int64_t samples) {
     const Batch batch = Batch::zeros(fields_, samples, device_);
     const std::int64_t before = in_use(device_);
-    trainer.step(batch, 0, 0);  // what it keeps for good, such as a convolution's scratch, is counted with the next
+    trainer.step(batch, 0, 0);  // what it keeps for good, such as a convolution's scratch, is counted in the next step
     const MemoryHistory history(device_);
     trainer.step(batch, 1, 1);
     std::vector<double> above;
@@ -163,7 +163,7 @@ class DryRun {
     return above;
   }
 
-  // Steps of another structure (a library chose other algorithms) are compared by their peaks alone.
+  // The highest peak. If the steps differ in structure (a library chose other algorithms), only their own peaks are compared.
   double highest(const std::vector<std::int64_t>& sizes, std::vector<std::vector<double>> histories) const {
     if (histories.front().size() != histories.back().size()) {
       for (std::vector<double>& history : histories) history = {*std::max_element(history.begin(), history.end())};
@@ -212,8 +212,8 @@ void MemoryPlan::fields(Fields& f) {
 
 MemoryPlan plan_memory(Module& model, const ExperimentConfig& config, const TrainingConfig& training, const DataSplits& data,
                        std::span<const MakeHook> hooks, std::int64_t teachers, const DecisionMap* choices) {
-  // Also inside a run, whose clock would time shapes that it never has, and write them down. What given choices lack is measured,
-  // as the run does to which they are given.
+  // This also applies inside a run, whose clock would time and record shapes that the run never has. Choices that are not in
+  // `choices` are measured, as the run that is given them will do.
   const DecisionScope fixed(
       {.measure = choices != nullptr && !config.deterministic, .known = choices != nullptr ? *choices : DecisionMap()});
   const Tf32Products products(takes_tf32(config));
@@ -227,7 +227,7 @@ MemoryPlan plan_memory(Module& model, const ExperimentConfig& config, const Trai
   run.measure(plan, choices != nullptr ? Ways::given : device.is_cpu() && !config.deterministic ? Ways::most : Ways::first);
   plan.hooks += teachers;
   if (config.checkpoint.async && device.is_cpu()) plan.snapshot = plan.weights + plan.optimizer + plan.hooks;
-  if (device.is_cpu()) plan.weights += bytes_of_pairs(model);  // what the steps above have made of them included
+  if (device.is_cpu()) plan.weights += bytes_of_pairs(model);  // includes the pairs that the steps above have made
   return plan;
 }
 

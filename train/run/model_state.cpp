@@ -20,7 +20,7 @@ std::string fault(const std::string& name, const State& state, const Tensor& own
   return str("\n  mismatched: ", name, " is ", describe(stored), ", the model needs ", describe(own));
 }
 
-// A mask may be absent: the parameter is dense.
+// A mask may be absent. The parameter is then dense.
 std::string mask_fault(const std::string& name, const State& state, const Tensor& value) {
   const auto found = state.tensors.find(name);
   const Shape packed{packed_bytes(value.numel())};

@@ -6,7 +6,7 @@
 namespace tessera {
 namespace {
 
-// A checkpoint of a stage's end was followed by the next stage.
+// A run that was saved at the end of a stage went on with the next stage.
 void begin(RunState& state) {
   if (state.position().stage_done) state.next_stage();
   state.prepare_stage();

@@ -71,7 +71,7 @@ std::optional<NetworkUse> use_of(const SafetensorsFile& file, const std::string&
   NetworkUse use;
   std::vector<ConfigProblem> problems;
   read(*keys, use, "", problems);
-  TESSERA_CHECK(problems.empty(), IoError, to_string(problems.front()));  // whose mark names the file and the key
+  TESSERA_CHECK(problems.empty(), IoError, to_string(problems.front()));  // the mark of the problem names the file and the key
   TESSERA_CHECK(use.data.is_map() && use.decisions.is_map(), IoError, origin, ": ", kUseKey,
                 ": data and decisions must be blocks");
   return use;

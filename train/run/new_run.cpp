@@ -15,7 +15,7 @@ Session new_run(Vfs& vfs, const Experiment& experiment, RunInputs inputs, const 
   } catch (...) {
     std::error_code ignored;
     std::filesystem::remove_all(folder.path(), ignored);
-    std::filesystem::remove(std::filesystem::path(folder.path()).parent_path(), ignored);  // when this was its only run
+    std::filesystem::remove(std::filesystem::path(folder.path()).parent_path(), ignored);  // only if it is empty
     throw;
   }
 }

@@ -21,12 +21,12 @@ constexpr std::size_t kShown = 10;
 using Cells = std::vector<std::string>;
 
 struct Table {
-  std::vector<Cells> rows;  // the first one heads the columns
+  std::vector<Cells> rows;  // the first row has the column titles
   std::vector<bool> right;
 };
 
-// Rows that stand in one line of a table. Engine time is a line of its own, except that waiting for data and for other
-// ranks is no work of the engine.
+// Rows that share a line of a table. Engine time has its own line. Time spent waiting for data or for
+// other ranks is not engine time.
 struct Line {
   std::string name;
   std::string part;
@@ -37,7 +37,7 @@ struct Line {
   ProfiledWork work = {};
 };
 
-// For the loader, or for other ranks.
+// Whether the row is time spent waiting for the loader or for other ranks.
 bool waits(const ProfileRow& row) { return row.part == ProfilePart::data || row.part == ProfilePart::exchange; }
 
 std::int64_t shown_ns(const ProfileRow& row) {
@@ -63,7 +63,7 @@ std::int64_t profiler_ns(const ProfileReport& report) {
 
 using Key = std::pair<std::string, std::string>;  // name and part
 
-// Greatest first. Rows without a key are left out, and lines without time.
+// The lines, longest time first. Rows without a key and rows without time are left out.
 std::vector<Line> lines_by(const std::vector<ProfileRow>& rows, const std::function<std::optional<Key>(const ProfileRow&)>& key) {
   std::map<Key, Line> lines;
   for (const ProfileRow& row : rows) {
@@ -94,7 +94,7 @@ std::string ms_per_step(const ProfileReport& report, std::int64_t ns) {
   return milliseconds(static_cast<double>(ns) / static_cast<double>(report.steps()));
 }
 
-// The rate and its share of the peak: work per nanosecond is 1e9 of it per second.
+// Adds the rate and its share of the peak. Work per nanosecond is 1e9 times that work per second.
 void add_rate(Cells& cells, std::int64_t work, std::int64_t ns, double peak) {
   if (work == 0 || ns == 0) {
     cells.insert(cells.end(), 2, "-");
@@ -110,7 +110,7 @@ void add_rates(Cells& cells, const Line& line, const MachinePeaks& peaks) {
   add_rate(cells, line.work.bytes, line.ns, peaks.gbytes);
 }
 
-// A line that is no op and no layer: `blanks` cells stand empty before its milliseconds.
+// Adds a line that is neither an op nor a layer, with `blanks` empty cells before its milliseconds.
 void add_tail(Table& table, const ProfileReport& report, const std::string& name, std::int64_t ns, std::size_t blanks) {
   Cells& cells = table.rows.emplace_back();
   cells.push_back(name);

@@ -61,7 +61,7 @@ class Follower {
     static_cast<void>(ranks_that_time(ranks_, config));
   }
 
-  // The first rank of each machine makes the caches that its others then read, such as those of tokens.
+  // The first rank of each machine loads first. It makes the caches, such as those of tokens, that the other ranks there read.
   DataSplits data_of(const ExperimentConfig& config) {
     const auto load = [&config] { return load_data(config.data, static_cast<std::uint64_t>(config.seed)); };
     const std::vector<int> firsts = first_ranks(ranks_, host_name());
@@ -75,7 +75,7 @@ class Follower {
   // The counterpart of a round of RankLeader::time_layers().
   void time_layers(const std::string& round) {
     TESSERA_CHECK(state_, InternalError, "ranks: rank 0 asked for times before the run");
-    state_->forget_training();  // the last stage's, which only the next one's beginning would let go
+    state_->forget_training();  // those of the last stage, which otherwise stay until the next stage begins
     static_cast<void>(ranks_.all_gather(answer_to_round(round, ranks_.rank(), state_->config(), log_)));
   }
 
@@ -96,7 +96,7 @@ class Follower {
       state_->step();
       took += std::chrono::steady_clock::now() - start;
       ++taken;
-      static_cast<void>(state_->trainer()->take_rows());  // rank 0 logs its own, which are the same
+      static_cast<void>(state_->trainer()->take_rows());  // dropped: rank 0 logs its own rows, which are the same
       const bool epoch = position.stage_step % state_->steps_per_epoch() == 0;
       if (!epoch && position.stage_step < total) continue;
       log_.line(str(stage, ": step ", position.stage_step, ", ", formatted("%.1f", took.count() / static_cast<double>(taken)),
@@ -108,16 +108,16 @@ class Follower {
     }
   }
 
-  // Nothing of what was told is kept but the state.
+  // The decoded checkpoint is freed on return. Only the state is kept.
   void load_stage(const std::string& text) {
     const Checkpoint checkpoint = decode_checkpoint(text);
     decide_as(recorded_decisions(checkpoint.manifest));
     state_->load(checkpoint);
   }
 
-  // What rank 0 knows when a stage begins; a name that is not offered here is taken as rank 0 takes it.
+  // Starts from the choices that rank 0 knows when a stage begins. A choice that is not offered here is handled as on rank 0.
   void decide_as(DecisionMap known) {
-    decisions_.reset();  // before the next one: scopes end in the opposite order of their beginnings
+    decisions_.reset();  // before the next one is made: scopes end in the reverse order of their beginnings
     told_.clear();
     decisions_ = std::make_unique<DecisionScope>(DecisionPolicy{
         .measure = !state_->config().deterministic, .known = std::move(known), .ask = [this](const std::string& key) {
@@ -136,7 +136,7 @@ class Follower {
     return true;
   }
 
-  // Rank 0 may still choose ways to compute, also for a smaller batch that it alone has.
+  // Rank 0 may still choose ways to compute during the evaluation, also for a smaller last batch that only rank 0 has.
   void wait_for_evaluation() {
     for (RankMessage message = hear(ranks_); message.kind != RankMessageKind::evaluated; message = hear(ranks_)) {
       TESSERA_CHECK(message.kind == RankMessageKind::decisions, InternalError, "ranks: rank 0 sent a message '",
@@ -145,7 +145,7 @@ class Follower {
     }
   }
 
-  // Rank 0 comes to the same question in the same step. What it times may ask further ones, whose answers come first.
+  // Rank 0 reaches the same question in the same step. Timing it may raise further questions, and their answers come first.
   std::string choice_of(const std::string& key) {
     for (;;) {
       const auto known = told_.find(key);

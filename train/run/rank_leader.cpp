@@ -19,7 +19,7 @@
 namespace tessera {
 namespace {
 
-// Steps between the comparisons that the environment asks for, or 0.
+// Steps between two comparisons of the ranks, as TESSERA_COMPARE_RANKS sets them; 0 if it is not set.
 std::int64_t asked_comparisons() {
   const char* const asked = std::getenv("TESSERA_COMPARE_RANKS");
   if (asked == nullptr || *asked == '\0') return 0;
@@ -46,11 +46,11 @@ void refuse_for_ranks(const Communicator& ranks, const ExperimentConfig& config)
       "data.on_bad_image is skip, which several ranks cannot do: each would know only the broken images that it has met");
 }
 
-// Two machines with other processors may differ in the last bit of what every rank computes for itself.
+// What must be equal on all ranks. Values that every rank computes for itself may differ in the last bit on another processor.
 Value machine_of_rank(const ExperimentConfig& config) {
   Value machine = describe_environment(config);
   machine.erase("host");
-  machine.erase("omp_wait_policy");  // it moves clocks, not bytes
+  machine.erase("omp_wait_policy");  // it changes timings, not bytes
   return machine;
 }
 
@@ -77,7 +77,7 @@ void RankLeader::begin(const RunState& state, const Value& resolved, const RunFo
   run.set("config", resolved);
   run.set("logs", Value::list(std::move(logs)));
   tell(ranks_, RankMessageKind::run, to_json(run));
-  // Rank 0 has its data. It takes part in the turns in which the others load theirs.
+  // Rank 0 has loaded its data. It joins the collective calls with which the other ranks take turns to load theirs.
   static_cast<void>(first_ranks(ranks_, host_name()));
   ranks_.barrier();
   compare_keys(ranks_, machine_of_rank(state.config()), "the program or machine");
@@ -89,7 +89,7 @@ void RankLeader::time_layers(std::span<const RankTiming> timings, const TimingOp
   for (const std::vector<TimingShare>& round : timing_rounds(timings, timers_)) {
     tell(ranks_, RankMessageKind::times, encode_round(round, options));
     DecisionMap own;
-    std::exception_ptr failed;  // such as a stop that is asked for: the others are waited for first
+    std::exception_ptr failed;  // such as a requested stop; thrown after the others have answered
     const auto attempt = [&failed](const auto& action) {
       try {
         action();

@@ -34,13 +34,13 @@ Value processors_of_process() {
   return process;
 }
 
-// Type, shape and a hash of the bytes.
+// A short text for a tensor: type, shape and a hash of the bytes.
 std::string in_short(const Tensor& tensor) {
   const Tensor whole = tensor.to(Device::cpu()).contiguous();
   return str(describe(tensor), " #", xxh3_128({static_cast<const char*>(whole.raw()), whole.bytes()}));
 }
 
-// The first key of `reference` whose value in `other` differs, or nothing; a key that only `other` has counts too.
+// The first key whose value differs, or nothing. A key that only one of the two has counts as a difference.
 std::optional<std::string> first_difference(const Value& reference, const Value& other) {
   for (const Value::Entry& entry : reference.as_map()) {
     const Value* const value = other.find(entry.key);
@@ -116,7 +116,7 @@ Checkpoint decode_checkpoint(std::string_view text) {
   for (const Value::Entry& part : head.at("parts").as_map()) checkpoint.parts[part.key].meta = part.value;
   SafetensorsFile tensors = decode_safetensors(text.substr(sizeof length + length), kOrigin);
   for (auto& [name, tensor] : tensors.tensors) {
-    const std::size_t slash = name.find('/');  // names of parts have none
+    const std::size_t slash = name.find('/');  // names of parts have no slash
     checkpoint.parts.at(name.substr(0, slash)).tensors.emplace(name.substr(slash + 1), std::move(tensor));
   }
   return checkpoint;

@@ -16,14 +16,14 @@
 namespace tessera {
 namespace {
 
-// Where two ranks would disturb each other's times.
+// The place of a process: a host, or a GPU of a host. Two ranks in one place would disturb each other's timings.
 std::string place_of_process(const ExperimentConfig& config) {
   if (resolve_device(config.device).is_cpu()) return host_name();
   const char* const gpu = std::getenv("CUDA_VISIBLE_DEVICES");  // see take_own_gpu()
   return str(host_name(), " gpu ", gpu != nullptr ? gpu : "");
 }
 
-// Parameters by their place among those of the layer: paths tell where the layer stands in its network.
+// Encodes frozen parameters by their index in the layer, because paths depend on the place of the layer in its network.
 Value encode_layer(Module& layer) {
   Value frozen = Value::list();
   const std::vector<NamedParameter> parameters = named_parameters(layer);
@@ -76,7 +76,7 @@ VetoOptions options_of_round(const Value& round, const ExperimentConfig& config)
 }
 
 DecisionMap times_of(const Value::List& timings, VetoOptions options, Device device) {
-  const DecisionScope fastest({.measure = true});  // of its own: rank 0 chooses for the run
+  const DecisionScope fastest({.measure = true});  // a separate scope, because rank 0 chooses for the run
   DecisionMap times;
   std::map<std::int64_t, Veto> vetoes;  // by batch: each keeps what its kernels have chosen for the next timing
   for (const Value& each : timings) {
@@ -107,7 +107,7 @@ std::vector<int> ranks_that_time(Communicator& ranks, const ExperimentConfig& co
 }
 
 std::vector<std::vector<TimingShare>> timing_rounds(std::span<const RankTiming> timings, std::span<const int> timers) {
-  std::vector<std::pair<std::int64_t, std::vector<RankTiming>>> layers;  // by what they cost
+  std::vector<std::pair<std::int64_t, std::vector<RankTiming>>> layers;  // multiply-adds of a layer, and its timings
   for (const RankTiming& each : timings) {
     const auto same = [&](const auto& layer) { return layer.second.front().dense == each.dense; };
     auto found = std::ranges::find_if(layers, same);

@@ -10,7 +10,7 @@ namespace {
 
 using Path = std::filesystem::path;
 
-// False when there is one already: another process may have made it between two calls.
+// Returns false if the folder exists already: another process may have made it between two calls.
 bool make_folder(Vfs& vfs, const Path& path) try {
   vfs.make_directory(path);
   return true;
@@ -19,7 +19,7 @@ bool make_folder(Vfs& vfs, const Path& path) try {
   throw IoError(str("cannot create ", path.string(), ": ", error.what()));
 }
 
-// With the names on the way made durable: a checkpoint is only as safe as the folders that lead to it.
+// Makes the folder and its parents, and syncs every name: a checkpoint is only as safe as the folders that lead to it.
 void make_folders(Vfs& vfs, const Path& path) {
   if (vfs.exists(path)) return;
   const Path parent = path.has_parent_path() ? path.parent_path() : Path(".");

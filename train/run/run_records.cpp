@@ -21,7 +21,7 @@ struct TrainingLine {
   }
 };
 
-// A line of timing.jsonl: what no two runs share.
+// A line of timing.jsonl, whose values differ from run to run.
 struct TimingLine {
   std::int64_t step = 0;
   double samples_per_second = 0;

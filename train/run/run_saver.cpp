@@ -26,7 +26,7 @@ void RunSaver::resumed_from(const Checkpoint& checkpoint, const Position& positi
   last_time_ = std::chrono::duration_cast<std::chrono::seconds>(saved.time_since_epoch()).count();
   const bool best_is_stage_end = position.stage_done && position.best_step == position.global_step;
   pinned_best_ = best_is_stage_end ? -1 : position.best_step;
-  // What the store pins is the newest checkpoint's view, which may be damaged and passed over.
+  // The store has the pins of the newest checkpoint, which may be damaged and skipped.
   if (best_ && position.best_step >= 0) store_->pin(position.best_step);
   for (const std::int64_t step : store_->steps()) {
     if (step > position.global_step) store_->unpin(step);
@@ -34,8 +34,8 @@ void RunSaver::resumed_from(const Checkpoint& checkpoint, const Position& positi
   if (best_ && newest_best_only_) pin_newest_best(position, history);
 }
 
-// From the newest stage back. A best that is not there does not replace an earlier one: a fork takes none along, and with
-// checkpoint.best off none was kept. One that stands is pinned also where it was let go already, for another that is lost now.
+// Goes from the newest stage back. A missing best does not replace an earlier one: a fork copies none, and with checkpoint.best
+// off none was kept. A best that exists is pinned even if it was unpinned before in favour of one that is now lost.
 void RunSaver::pin_newest_best(const Position& position, const RunHistory& history) {
   const std::vector<std::int64_t> steps = store_->steps();
   const auto stands = [&](std::int64_t step) { return std::ranges::binary_search(steps, step); };
@@ -90,11 +90,11 @@ void RunSaver::note(const SaveResult& result) {
   last_time_ = static_cast<std::int64_t>(std::time(nullptr));
 }
 
-// The last checkpoint of each stage and the best one are kept whatever `keep` says. What is unpinned here is removed behind this
+// The last checkpoint of each stage and the best one are kept regardless of `keep`. What is unpinned here is removed after this
 // save, once the store has verified it.
 void RunSaver::pin(const Position& position) {
   const bool best = best_ && position.best_step == position.global_step;
-  if (!best_ && pinned_best_ >= 0) store_->unpin(std::exchange(pinned_best_, -1));  // turned off by a resume
+  if (!best_ && pinned_best_ >= 0) store_->unpin(std::exchange(pinned_best_, -1));  // a resume turned checkpoint.best off
   if (best || position.stage_done) store_->pin(position.global_step);
   if (best && pinned_best_ >= 0 && pinned_best_ != position.global_step) store_->unpin(pinned_best_);
   if (best) pinned_best_ = position.stage_done ? -1 : position.global_step;  // a stage's end stays pinned

@@ -16,7 +16,7 @@ void check_allowed(const std::string& text, std::span<const std::string_view> al
   throw ConfigError(str(verb, ": '", text, "' could change what was learnt; key=value may set ", known));
 }
 
-// micro_batch must divide data.batch, but only training uses it.
+// Removes micro_batch, which must divide data.batch. Only training uses it.
 void drop_micro_batches(Value& root) {
   root.erase("micro_batch");
   Value* stages = root.find("stages");

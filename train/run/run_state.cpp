@@ -13,7 +13,7 @@
 namespace tessera {
 namespace {
 
-// Beyond the epochs of any stage.
+// Passes and hooks read batches of epochs from this one on. It is greater than any epoch that a stage trains.
 constexpr std::int64_t kEpochOfPasses = std::int64_t{1} << 31;
 
 std::uint64_t seed_of(const ExperimentConfig& config) { return static_cast<std::uint64_t>(config.seed); }
@@ -51,29 +51,29 @@ RunState::RunState(ExperimentConfig config, DataSplits data, Communicator& ranks
       data_keys_(manifest_keys(data_)),
       device_(resolve_device(config_.device)),
       steps_per_epoch_(tessera::steps_per_epoch(config_.data, data_.train.size())) {
-  if (ranks_.size() > 1) static_cast<void>(loader_of_rank(0));  // refuses what cannot be shared, long before it is
+  if (ranks_.size() > 1) static_cast<void>(loader_of_rank(0));  // throws early if the ranks cannot share batches equally
 }
 
 void RunState::start(InitialModel initial) {
   model_ = std::move(initial.model);
-  move_to(*model_, device_);  // drawn and imported on the host: both devices start from the same bytes
+  move_to(*model_, device_);  // drawn and imported on the host, so that both devices start from the same bytes
 }
 
 void RunState::load(const Checkpoint& checkpoint) {
   try {
     load_parts(checkpoint);
-  } catch (const ConfigError& error) {  // its hashes are right, so another program wrote it
+  } catch (const ConfigError& error) {  // its hashes match, so another program wrote it
     throw IoError(str(checkpoint.folder.string(), ": ", error.what()));
   }
 }
 
 void RunState::load_parts(const Checkpoint& checkpoint) {
-  trainer_.reset();  // of a stage before, where a rank is told of the next one
+  trainer_.reset();  // a rank above 0 may still have that of the stage before
   loader_.reset();
   model_ = saved_model(checkpoint);
   move_to(*model_, device_);
   position_ = read<Position>(checkpoint.manifest.at("position"));
-  const Value* const results = checkpoint.manifest.find("results");  // none before stages left any
+  const Value* const results = checkpoint.manifest.find("results");  // absent in manifests of older programs
   results_ = results != nullptr ? read<StageResults>(*results) : StageResults();
   teachers_.load(checkpoint);
   teachers_.to_device(device_);
@@ -176,7 +176,7 @@ void RunState::begin_training() {
   if (stage().training.ema && stage().training.ema->statistics > 0) {
     trainer_->before_evaluation([this] { renew_statistics_of_averages(); });
   }
-  // A stage that has begun is in its checkpoint, also one that was stopped before its first step.
+  // If the stage has begun, its state is in the checkpoint, even if the run was stopped before the stage's first step.
   if (position_.stage_step > 0 ? !restored_.empty() : restored_.contains("trainer")) {
     trainer_->load_state(restored_);
   } else {
@@ -184,7 +184,7 @@ void RunState::begin_training() {
   }
   restored_.clear();
   loader_ = loader_of_rank(static_cast<int>(config_.threads.loader));
-  // Every epoch of every stage has an order and augmentations of its own.
+  // Every epoch of every stage has its own order and augmentations.
   loader_->seek((position_.stage << 32) + position_.stage_step / steps_per_epoch_, position_.stage_step % steps_per_epoch_);
 }
 
@@ -212,7 +212,7 @@ void RunState::step() {
 
 Evaluation RunState::evaluate_val(const std::function<void()>& own_done) {
   Loader loader(data_.val, evaluation_options(config_.data.batch, static_cast<int>(config_.threads.loader), device_));
-  trainer_->check_finite();  // between two log lines nothing else has looked
+  trainer_->check_finite();  // nothing else has checked since the last log line
   Evaluation result;
   trainer_->with_evaluation_weights(
       [&] { result = evaluate_together(ranks_, *model_, loader, task(), compute_dtype_of(config_), own_done); });

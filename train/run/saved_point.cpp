@@ -33,9 +33,9 @@ std::vector<const SavedPoint*> newest_of_stages(const std::vector<SavedPoint>& p
   return newest;
 }
 
-// Why a step that was the best of a stage is not there; "" for any other step.
+// Why a step that was the best of a stage has no checkpoint; "" for any other step.
 std::string fate_of_best(const std::vector<SavedPoint>& points, const std::string& at) {
-  const SavedPoint* later = nullptr;  // of the stages behind it the first that has a best
+  const SavedPoint* later = nullptr;  // the nearest later stage that has a best
   for (const SavedPoint* const point : newest_of_stages(points)) {
     const std::int64_t step = point->position.best_step;
     if (step < 0 || std::to_string(step) != at) {
@@ -65,7 +65,7 @@ SavedPoint point_of(Vfs& vfs, const std::filesystem::path& folder, std::int64_t 
 
 std::vector<std::string> SavedPoint::teachers() const {
   std::vector<std::string> stages;
-  const Value* const kept = manifest.extra.find("teachers");  // none before there were teachers
+  const Value* const kept = manifest.extra.find("teachers");  // absent in manifests of older programs
   if (kept == nullptr) return stages;
   for (const Value::Entry& entry : kept->as_map()) stages.push_back(entry.key);
   return stages;
@@ -81,11 +81,11 @@ std::vector<SavedPoint> saved_points(Vfs& vfs, const RunFolder& run) {
     try {
       points.push_back(point_of(vfs, root / entry.name, number->step));
     } catch (const IoError& error) {
-      const bool removed = !vfs.exists(root / entry.name);  // by a run under way, since it was listed
+      const bool removed = !vfs.exists(root / entry.name);  // by a run under way, after it was listed
       if (!removed) log_warning(str("passed over a damaged checkpoint: ", error.what()));
     }
   }
-  // The longer name of one step is its later revision: step-7, step-7.1, ..., step-7.10.
+  // Among the names of one step, a longer one is a later revision: step-7, step-7.1, ..., step-7.10.
   std::ranges::sort(points, {}, [](const SavedPoint& point) {
     const std::string name = point.folder.filename().string();
     return std::tuple(point.manifest.step, name.size(), name);

@@ -20,13 +20,13 @@
 namespace tessera {
 namespace {
 
-// Throws nothing: an error is on its way.
+// Must not throw, because another error is being reported.
 void leave_failed(RunContext& run, const std::string& what) {
   run.progress.line("failed: " + what);
   const auto attempt = [](auto&& action) {
     try {
       action();
-    } catch (const std::exception& error) {  // what ended the run is the error to report
+    } catch (const std::exception& error) {  // the error that ended the run is the one to report
       log_warning(error.what());
     }
   };
@@ -40,7 +40,7 @@ bool normalises_batches(Module& network) {
   return found;
 }
 
-// Dropout of its own, or inside attention.
+// Whether the network uses dropout, as a layer or inside attention.
 bool drops_out(Module& network) {
   bool found = false;
   for_each_module(network, [&](const Module& module) {
@@ -54,14 +54,14 @@ bool drops_out(Module& network) {
 
 bool is_of_ranks(const std::string& change) { return change.starts_with("ranks "); }
 
-// Of a resumed run's environment.
+// Reports a change of a resumed run's environment.
 void tell_change(RunContext& run, const std::string& change, const std::string& what_changes = "") {
   const std::string told = str("resume: ", change, "; the same bytes as an uninterrupted run are not promised", what_changes);
   log_warning(told);
   run.progress.record(told);
 }
 
-// Those that the run went on with before. What has been told now is not told again.
+// Reports the changes with which the run was resumed before, except those that were reported just now.
 void tell_earlier_changes(RunContext& run, const Checkpoint& checkpoint) {
   const Value* const earlier = checkpoint.manifest.find("changes");
   if (earlier == nullptr) return;
@@ -72,7 +72,7 @@ void tell_earlier_changes(RunContext& run, const Checkpoint& checkpoint) {
   }
 }
 
-// What another number of ranks changes. The run has its network.
+// Describes what another number of ranks changes. The network must be loaded.
 std::string in_words(const RunContext& run) {
   std::string words = "; gradients are added up in another order";
   const auto any_stage = [&](auto&& is) {
@@ -141,7 +141,7 @@ Session Session::start(Vfs& vfs, Experiment experiment, RunInputs inputs, const 
   run.open_records({});
   if (!imported.empty()) {
     run.progress.line(imported);
-    run.save();  // the run's own copy: nothing reads the imported file again
+    run.save();  // the run has its own copy; nothing reads the imported file again
     run.finish_saving();  // before the folder counts as a run
   }
   write_file_atomically(vfs, run.folder.resolved_config(), to_yaml(experiment.resolved));  // makes it a run that can be resumed
@@ -150,7 +150,7 @@ Session Session::start(Vfs& vfs, Experiment experiment, RunInputs inputs, const 
 
 Session Session::resume(Vfs& vfs, RunFolder folder, SessionOptions options) {
   const Experiment experiment = parse_experiment(load_yaml(folder.resolved_config()));
-  static_cast<void>(compute_dtype_of(experiment.config));  // throws where the device is not there
+  static_cast<void>(compute_dtype_of(experiment.config));  // throws if the device is absent
   try {
     return go_on(vfs, experiment, folder, std::move(options));
   } catch (const IoError& error) {
@@ -258,7 +258,7 @@ RunOutcome Session::train_stage() {
     profiling_->end_stage();
     return outcome;
   } catch (const NumericError& error) {
-    const std::string what = explain_numeric_error(*run_, error.what());  // first: it waits for the checkpoint to go on from
+    const std::string what = explain_numeric_error(*run_, error.what());  // first: it finishes the save that way_on() names
     throw NumericError(what + way_on(*run_, str("optimizer.lr=", run_->stage().training.optimizer.lr() / 10)));
   } catch (const OutOfMemoryError& error) {
     throw OutOfMemoryError(error.what() + smaller_step(*run_, error));

@@ -14,7 +14,7 @@ namespace {
 StageEnd load_stage_end(Vfs& vfs, const CheckpointStore& store, std::int64_t step, const Value& manifest,
                         const std::string& verb) {
   const Checkpoint checkpoint = store.load(step);
-  // An older revision of the step stands before the stage's end.
+  // If the stage's end is damaged, the store may return an older revision of the step, from before the stage's end.
   TESSERA_CHECK(checkpoint.manifest == manifest, IoError, verb, ": the last checkpoint of stage '",
                 manifest.at("stage_name").as_string(), "', step ", step,
                 ", is damaged: ", checkpoint.damaged.empty() ? "it changed while it was read" : checkpoint.damaged.front());

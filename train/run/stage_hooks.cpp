@@ -56,7 +56,7 @@ std::vector<MakeHook> stage_hooks(const StageConfig& stage, const HookInputs& in
       return std::make_unique<Distill>(config, *teacher, compute);
     });
   }
-  if (stage.prune) hooks.push_back(prune_hook(stage, inputs.batches));  // ahead of those that read dense weights
+  if (stage.prune) hooks.push_back(prune_hook(stage, inputs.batches));  // before the hooks that read dense weights
   if (stage.rigl) {
     hooks.push_back([config = *stage.rigl](const HookSetting& setting) {
       return std::make_unique<Rigl>(config, setting.model, setting.length, setting.seed);

@@ -12,12 +12,12 @@
 namespace tessera {
 namespace {
 
-// Where nothing else is asked for: a text is written alone.
+// The batch of timings if the config names none. In decode it is 1, because a text is written alone.
 std::int64_t usual_batch(Phase phase, const ReportConfig& report) {
   return phase == Phase::decode || report.latency.batch.empty() ? 1 : std::ranges::max(report.latency.batch);
 }
 
-// Of a block with the keys keep and keep_for.
+// For a block that has the keys keep and keep_for.
 template <class Block>
 VetoOptions veto_options(const Block& config, const StageConfig& stage, const ReportConfig& report) {
   const Phase phase = phase_named(config.keep_for.phase);
@@ -46,7 +46,7 @@ bool clock_decides(const LowRankConfig& config) {
   return config.keep == "faster" || std::ranges::any_of(config.rank_configs(), by_latency);
 }
 
-// Before it trains: an admm block of low rank.
+// Whether the stage settles ranks before it trains, which a low-rank admm block does.
 bool settles_ranks(const StageConfig& stage) { return stage.admm && !stage.admm->sparsity; }
 
 }  // namespace

@@ -11,13 +11,13 @@ namespace tessera {
 namespace {
 
 std::vector<PassReport> run_passes(RunContext& run) {
-  std::string timed;  // key of the pass while its veto times, "" at other times: no smaller batch helps those
-  std::string last;  // that was timed
+  std::string timed;  // key of the pass whose veto is timing, "" at other times: only timings can use a smaller batch
+  std::string last;  // the last key that was timed
   std::string told;
   const auto before_timing = [&](const std::string& key, const std::string& what) {
     timed = last = key;
     if (run.options.stop.requested()) throw Stopped();
-    if (std::exchange(told, what) == what) return;  // the ranks of one layer are many timings
+    if (std::exchange(told, what) == what) return;  // one layer with several ranks is timed several times
     run.progress.line(str(run.stage().name, ": timing ", what, " dense and compressed"));
   };
   const auto after_timing = [&] { timed.clear(); };
@@ -30,7 +30,7 @@ std::vector<PassReport> run_passes(RunContext& run) {
         try {
           run.leader.time_layers(arguments...);
         } catch (const OutOfMemoryError&) {
-          timed = last;  // also where it was another rank's
+          timed = last;  // also if another rank ran out of memory
           throw;
         }
       };

@@ -27,7 +27,7 @@ namespace {
 constexpr const char* kPowerSgdPart = "power_sgd";
 constexpr const char* kAdvice = "lower the learning rate, add warmup, or clip gradients with clip_norm";
 
-// The sign of a NaN means nothing.
+// Leaves out the sign of a NaN, which means nothing.
 std::string spelled(double value) { return std::isnan(value) ? std::string("nan") : str(value); }
 
 }  // namespace
@@ -89,16 +89,16 @@ StageTrainer::Portion StageTrainer::share_of_rank(const Batch& batch) const {
           .done = leaf_done()};
 }
 
-// A check looks at all gradients before any weight changes.
+// While NumericCheck is active, nothing is updated early: it checks all gradients before any weight changes.
 LeafDone StageTrainer::leaf_done() const {
   if (exchange_) return exchange_->send();
   return early_ && !NumericCheck::active() ? early_->take() : LeafDone();
 }
 
-// Of all ranks' samples, in micro-batches as small as a rank's.
+// The portion for one process that computes the samples of all ranks, in micro-batches of the size that a rank takes.
 StageTrainer::Portion StageTrainer::whole(const Batch& batch) const {
   const std::int64_t share = std::max<std::int64_t>(1, batch.samples() / ranks_.size());
-  const std::int64_t together = config_.sync_batch_norm.value_or(false) ? ranks_.size() : 1;  // that a norm sees at once
+  const std::int64_t together = config_.sync_batch_norm.value_or(false) ? ranks_.size() : 1;  // ranks that a norm sees at once
   return {.samples = batch.samples(), .micro = std::min(config_.micro_batch.value_or(share), share) * together};
 }
 
@@ -110,7 +110,7 @@ void StageTrainer::accumulate_gradients(const Batch& batch, const Context& conte
     const double share = static_cast<double>(end - begin) / static_cast<double>(portion.samples);
     const std::int64_t index = portion.first_micro + begin / portion.micro;
     if (index > 0) step_state_.set_micro_step(index);
-    const Batch part = batch.slice(begin, end);  // lives until the backward is done: layers may look at it again
+    const Batch part = batch.slice(begin, end);  // kept until backward is done: layers may read it again
     Var value = loss(part, context);
     if (end - begin != portion.samples) value = mul_scalar(value, share);
     if (samples == portion.samples) {
@@ -134,7 +134,7 @@ void StageTrainer::exchange() {
   charge_profile(ProfilePart::exchange, "losses");
 }
 
-// A scale above 1 is lowered until they do not; below it they overflow by themselves.
+// A loss scale above 1 is lowered until the gradients do not overflow. At 1 or below, the gradients overflow by themselves.
 bool StageTrainer::may_overflow() const { return scales_loss_ && NumericCheck::active() && step_state_.read().loss_scale > 1; }
 
 void StageTrainer::step(const Batch& batch, std::int64_t stage_step, std::int64_t global_step) {
@@ -145,7 +145,7 @@ void StageTrainer::step(const Batch& batch, std::int64_t stage_step, std::int64_
   try {
     graph_.run(batch, memory(), work);
   } catch (...) {
-    drop_gradients();  // the next step adds to none of them
+    drop_gradients();  // the next step must not add to them
     throw;
   }
   ++loss_count_;
@@ -175,9 +175,9 @@ void StageTrainer::with_gradients(const Batch& batch, const std::function<void()
   drop_gradients();
 }
 
-// Whether there is a loss scale at which they are finite; the one that training has found so far is tried first.
+// Returns whether the gradients are finite at some loss scale. It tries the one that training has found so far first.
 bool StageTrainer::unscaled_gradients(const Batch& batch) {
-  constexpr double kLower = 0x1p-4;  // few tries: what f16 loses at the lower end of its range is small beside the largest scores
+  constexpr double kLower = 0x1p-4;  // coarse, for few tries: what f16 underflows is small next to the largest scores
   for (;;) {
     step_state_.set_micro_step(0);
     accumulate_gradients(batch, context(), whole(batch));
@@ -226,7 +226,7 @@ void StageTrainer::drop_gradients() {
   for (const NamedParameter& entry : parameters_) entry.parameter->zero_grad();
 }
 
-// Of whatever may be replaced by another tensor between two steps: loading and swapped averages do.
+// Addresses of the tensors that may be replaced between two steps, by loading or by swapped averages.
 std::vector<const void*> StageTrainer::memory() const {
   std::vector<const void*> addresses;
   if (step_state_.tensor().device().is_cpu()) return addresses;
@@ -254,7 +254,7 @@ void StageTrainer::update_weights() {
   if (early_) early_->finish();
   if (NumericCheck::active() && !may_overflow()) check_gradients(model_, parameters_);
   if (config_.clip_norm) {
-    for (const NamedParameter& entry : parameters_) entry.parameter->mask_grad();  // the norm counts what is trained
+    for (const NamedParameter& entry : parameters_) entry.parameter->mask_grad();  // the norm counts trained weights only
     add_norm(clip_grad_norm(parameters_, *config_.clip_norm));
     charge_profile(ProfilePart::update, "clip_norm");
     optimizer_->step(step_state_);
@@ -273,7 +273,7 @@ void StageTrainer::update_weights() {
 void StageTrainer::add_norm(const Tensor& norm) const {
   if (!scales_loss_) return accumulate(norm_sum_, norm);
   const NoGrad no_grad;
-  constexpr auto kSkip = static_cast<std::int64_t>(offsetof(StepStateData, skip));  // 0 or 1: its lowest byte is the whole of it
+  constexpr auto kSkip = static_cast<std::int64_t>(offsetof(StepStateData, skip));  // 0 or 1, so its lowest byte holds the value
   const Tensor skipped = step_state_.tensor().slice(0, kSkip, kSkip + 1).reshape({});
   const Var none(Tensor::zeros({}, norm.dtype(), norm.device()));
   accumulate(norm_sum_, where(skipped, none, Var(norm)).value());
@@ -375,7 +375,7 @@ void StageTrainer::load_state(const std::map<std::string, State>& parts) {
   loss_sum_.copy_from(part("trainer").tensors.at("loss_sum").to(loss_sum_.device()));
   const Value& meta = part("trainer").meta;
   loss_count_ = meta.at("loss_count").as_int();
-  const Value* scale = meta.find("loss_scale");  // none where the run computed in another precision until now
+  const Value* scale = meta.find("loss_scale");  // absent if the run used another precision before
   if (scales_loss_ && scale != nullptr) step_state_.load(scale->as_double(), meta.at("good_steps").as_int());
 }
 

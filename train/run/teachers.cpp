@@ -67,7 +67,7 @@ Value Teachers::trees() const {
 
 void Teachers::load(const Checkpoint& checkpoint) {
   networks_.clear();
-  const Value* const trees = checkpoint.manifest.find("teachers");  // none before there were teachers
+  const Value* const trees = checkpoint.manifest.find("teachers");  // absent in manifests of older programs
   if (trees == nullptr) return;
   for (const Value::Entry& entry : trees->as_map()) {
     const auto part = checkpoint.parts.find(part_of(entry.key));

@@ -38,7 +38,7 @@ double TrainingLog::samples_per_second() {
   return samples / seconds;
 }
 
-// Once: the first step asks for all that every step needs.
+// Reports once, because the first step asks for all choices that every step needs.
 void TrainingLog::tell_replay() {
   const std::size_t given = std::exchange(run_.options.decisions, {}).size();
   if (given == 0) return;

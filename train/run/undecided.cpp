@@ -12,7 +12,7 @@
 namespace tessera {
 namespace {
 
-// As a Veto of the run will say it.
+// Where a choice is timed, in the words that a Veto of the run will use.
 std::string decided_where(const ExperimentConfig& config, const VetoOptions& veto) {
   const Device device = resolve_device(config.device);
   return where_timed({.batch = veto.batch,

@@ -34,7 +34,7 @@ void Validation::on_step_end(const StepEnd& step) {
                      std::string(state.task().throughput_unit()));
 }
 
-// Its batches and choices by a clock are shared with the other ranks.
+// The other ranks take part: they share the batches and the choices by a clock.
 Evaluation Validation::evaluate_val() {
   const RankLeader::Together together(run_.leader);
   return run_.state.evaluate_val([this] { run_.leader.evaluated(); });

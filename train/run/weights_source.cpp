@@ -35,7 +35,7 @@ WeightsSource read_run(Vfs& vfs, const std::string& path) {
   return {checkpoint.folder.string(), saved_weights(checkpoint).tensors, false, checkpoint.manifest.at("model")};
 }
 
-// Inside a checkpoint, what its manifest says of the file has to hold.
+// Reads a file. If it is in a checkpoint folder, it must match what the manifest records of it.
 std::string read_checked(Vfs& vfs, const std::filesystem::path& path) {
   const std::filesystem::path folder = path.parent_path();
   if (!parse_checkpoint_folder_name(folder.filename().string())) return vfs.read_file(path);

@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kClassesForTop5 = 10;
 
-// How many classes the network finds likelier than the true one, in the order of ClassAnswers::predicted.
+// The number of classes that the network ranks before the true one. Ties and NaN count as in ClassAnswers::predicted.
 std::int64_t rank_of(std::int64_t label, const float* logits, std::size_t classes) {
   std::int64_t rank = 0;
   for (std::size_t i = 0; i < classes; ++i) {

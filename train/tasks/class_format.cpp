@@ -31,7 +31,7 @@ std::string class_table(const ClassCounts& counts) {
   return aligned(rows, {false, true, true, true});
 }
 
-// Columns are headed by the classes' names where they fit, else by their numbers.
+// The column heads are the class names if they fit, else the class numbers.
 std::string confusion_matrix(const ClassCounts& counts) {
   const std::size_t classes = counts.classes.size();
   std::size_t width = 0;
@@ -55,7 +55,7 @@ struct Pair {
   std::size_t said;
 };
 
-// Most samples first; of equal ones in the order of the classes.
+// Most samples first; ties in the order of the classes.
 std::vector<Pair> confused_pairs(const ClassCounts& counts) {
   std::vector<Pair> pairs;
   for (std::size_t truth = 0; truth < counts.classes.size(); ++truth) {

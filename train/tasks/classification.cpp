@@ -23,7 +23,7 @@ std::int64_t predicted_class(const float* row, std::int64_t classes, std::int64_
     if (nan && i != label) return i;
     if (!nan && (greatest < 0 || row[i] > row[greatest])) greatest = i;
   }
-  return std::max<std::int64_t>(greatest, 0);  // of one class, whatever it is
+  return std::max<std::int64_t>(greatest, 0);  // the only class if there is one, even with a NaN score
 }
 
 class Accuracy final : public SummedScore {

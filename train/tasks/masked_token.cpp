@@ -9,13 +9,13 @@
 namespace tessera {
 namespace {
 
-// Whether the greatest is that of the target, of equal ones the first. A NaN is no answer.
+// Whether the target has the greatest score; of equal scores the first counts. A row with a NaN is never right.
 bool is_right(const float* row, std::int64_t classes, std::int64_t target) {
   const bool finite = std::none_of(row, row + classes, [](float score) { return std::isnan(score); });
   return finite && std::max_element(row, row + classes) - row == target;
 }
 
-// Of the targets whose likeliest class is the true one. Only their rows of scores are looked at.
+// The number of targets whose likeliest class is the true one. Only the rows of scores at targets are read.
 std::int64_t count_right(const Tensor& output, const Batch& batch) {
   const auto targets = batch.at("targets").to(Device::cpu()).to_vector<std::int64_t>();
   std::vector<std::int64_t> rows, hidden;
@@ -38,7 +38,7 @@ std::int64_t count_right(const Tensor& output, const Batch& batch) {
   return right;
 }
 
-// Of a whole split.
+// Counts over a whole split.
 struct MaskedTokenCounts {
   static constexpr const char* kColumns = "masked,masked_loss,right";
 

@@ -19,7 +19,7 @@ std::int64_t bytes_of(const Batch& batch) {
   return std::accumulate(bytes.begin(), bytes.end(), std::int64_t{0});
 }
 
-// Of a whole split.
+// Counts over a whole split.
 struct NextTokenCounts {
   static constexpr const char* kColumns = "tokens,bytes,token_loss";
 
@@ -53,7 +53,7 @@ struct NextTokenCounts {
   }
 };
 
-// A token whose text is no UTF-8 alone, such as half a letter, is called by its bytes.
+// A token whose text alone is not valid UTF-8, such as half a letter, is shown by its bytes.
 std::string text_or_bytes(const std::string& text) {
   if (find_invalid_utf8(text) == std::string::npos) return text;
   std::string escaped;
@@ -79,8 +79,8 @@ class TokenPrediction final : public Prediction {
     const std::string text = tokenizer_->decode({&id, 1});
     return text.empty() || tokenizer_->is_special(id) ? str("<token ", number, '>') : text_or_bytes(text);
   }
-  std::string shown(const std::string& name) const override { return to_json(name); }  // blanks and line breaks show
-  // Behind the last token; scores beyond the vocabulary stand for nothing.
+  std::string shown(const std::string& name) const override { return to_json(name); }  // makes blanks and line breaks visible
+  // The scores after the last token. Scores beyond the vocabulary have no meaning and are cut off.
   Tensor scores(const Tensor& output) const override {
     const Tensor last = output.slice(1, output.dim(1) - 1, output.dim(1)).slice(2, 0, answers());
     return last.to(DType::f32).to(Device::cpu()).contiguous().reshape({output.dim(0), answers()});

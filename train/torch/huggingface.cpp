@@ -10,8 +10,8 @@
 namespace tessera {
 namespace {
 
-// A star stands for the number of a block. `theirs` are the parts of ours, from the first row on. A row names a tensor, or a
-// layer with a weight, of these axes, and perhaps a bias.
+// A star stands for the number of a block. `theirs` are the parts of our tensor, from its first row on. A row names one tensor,
+// or a layer that has a weight with these axes and perhaps a bias.
 struct Row {
   std::string_view ours;
   std::array<std::string_view, 3> theirs;
@@ -115,7 +115,7 @@ const Family& family_of(std::string_view type) {
   return *found;
 }
 
-// The digits that the pattern's star stands for, "" of a pattern without one; none where the text is another.
+// The digits that the pattern's star stands for; "" for a pattern without a star; nothing if the text does not match.
 std::optional<std::string_view> match(std::string_view pattern, std::string_view text) {
   const std::size_t star = pattern.find('*');
   if (star == std::string_view::npos) return pattern == text ? std::optional<std::string_view>("") : std::nullopt;
@@ -146,7 +146,7 @@ class Layout {
     return std::move(tensors_);
   }
 
-  // As the file has it.
+  // The name as the file spells it.
   std::string spelled(std::string name) const {
     if (!names_.prefix && name.starts_with(family_.prefix)) name.erase(0, family_.prefix.size());
     if (names_.gamma && name.ends_with(".LayerNorm.weight")) return name.substr(0, name.size() - 6) + "gamma";
@@ -183,7 +183,7 @@ class Layout {
     return !rows.empty();
   }
 
-  // 0 of a part that is all; nothing where the parts do not make up the whole.
+  // The number of rows of each part. {0} for a single part, which is the whole; empty if the parts do not make up the whole.
   std::vector<std::int64_t> rows_of_parts(const Ours& ours, const Row& row) const {
     if (row.theirs[1].empty()) return {0};
     const std::int64_t all = ours.shape.rank() == 0 ? 0 : ours.shape[0];
@@ -194,7 +194,7 @@ class Layout {
     return three ? std::vector<std::int64_t>{first, rest / 2, rest / 2} : std::vector<std::int64_t>{first, rest};
   }
 
-  // Queries are as wide as what the output projection reads; keys and values share the rest.
+  // Queries are as wide as the input of the output projection. Keys and values share the rest.
   std::int64_t width_of_queries(const std::string& qkv) const {
     const std::size_t at = qkv.find("qkv.");
     if (at == std::string::npos) return 0;

@@ -45,7 +45,7 @@ double rotary_base_of(Module& model) {
   return base.as_double();
 }
 
-// As our models name it: gelu, gelu_tanh, relu, swiglu.
+// The activation's name in our models: gelu, gelu_tanh, relu, swiglu.
 std::string activation_of(Module& model) {
   const Module& act = find_module(model, kAct);
   const bool tanh = act.kind() == "gelu" && act.config().at("form").as_string() == "tanh";
@@ -58,7 +58,7 @@ std::string theirs_of_activation(const std::string& ours) {
   return found == names.end() ? ours : found->second;
 }
 
-// One name of each function that transformers knows under several.
+// One name for each function that transformers knows under several names.
 std::string usual_name(const std::string& activation) {
   const std::map<std::string, std::string> names{
       {"gelu_fast", "gelu_new"}, {"gelu_pytorch_tanh", "gelu_new"}, {"gelu_python", "gelu"}, {"swish", "silu"}};
@@ -66,14 +66,14 @@ std::string usual_name(const std::string& activation) {
   return found == names.end() ? activation : found->second;
 }
 
-// Rotary positions have a block of their own since transformers 5.
+// Since transformers 5, the settings of rotary positions are in a block of their own.
 std::optional<Value> find_setting(const Value& config, const std::string& key) {
   const Value* found = config.find(key);
   for (const char* name : {"rope_parameters", "rope_scaling"}) {
     const Value* const block = config.find(name);
     if (block == nullptr || !block->is_map() || !key.starts_with("rope_")) continue;
     if (found == nullptr) found = block->find(key);
-    if (found == nullptr && key == "rope_type") found = block->find("type");  // its first name
+    if (found == nullptr && key == "rope_type") found = block->find("type");  // the older name of the key
   }
   if (found == nullptr || found->is_null()) return std::nullopt;
   return found->is_string() ? Value(usual_name(found->as_string())) : *found;
@@ -105,7 +105,7 @@ std::unique_ptr<Module> usual_gpt(bool llama, Module& model, const Shape& input)
   return form.build(input);
 }
 
-// Our network of the type and of the model's sizes.
+// Our model of this type, with the sizes of `model`.
 std::unique_ptr<Module> usual_network(std::string_view type, Module& model, const Shape& input) {
   if (type == "gpt2" || type == "llama") return usual_gpt(type == "llama", model, input);
   if (type == "bert") {
@@ -124,7 +124,7 @@ std::unique_ptr<Module> usual_network(std::string_view type, Module& model, cons
   return form.build(input, shape_at(model, "head")[0]);
 }
 
-// What a network computes in evaluation: without dropout, initial values and what is kept for a backward.
+// The config without what evaluation ignores: dropout, initial values and what is kept for the backward.
 Value computed_config(const Module& module) {
   Value config = module.config();
   for (const char* key : {"deviation", "dropout", "recompute"}) config.erase(key);

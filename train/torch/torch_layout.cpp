@@ -23,7 +23,7 @@ bool contains(const std::array<std::string_view, n>& names, std::string_view nam
   throw ConfigError(str("layer '", module.path(), "' (", module.kind(), ") has no form in PyTorch's layout: ", why));
 }
 
-// Follows the shape through the tree, because what a flatten does to the order of features depends on it.
+// Follows the shape through the tree, because a flatten reorders features depending on the shape.
 class Walker {
  public:
   void visit(const Module& module, const Shape& input) {
@@ -53,7 +53,7 @@ class Walker {
     }
   }
 
-  // A block's children do not change the order of features, so the block's own input stands for that of each.
+  // A block's children do not change the order of features, so each child is visited with the block's own input.
   void visit_block(const Module& module, const Shape& input) {
     if (channels_ > 0) refuse(module, "a block follows a flattened image");
     ++depth_;
@@ -73,7 +73,7 @@ class Walker {
     }
   }
 
-  // It names its parts itself.
+  // The layer names its parts itself.
   void add_compressed(const Module& module, const CompressedLayer& compressed, const Shape& input) {
     const std::vector<TorchPart> parts = compressed.torch_tensors();
     if (parts.empty()) refuse(module, "PyTorch has the dense layer alone");
@@ -124,11 +124,11 @@ class Walker {
   }
 
   std::vector<TorchTensor> tensors_;
-  std::int64_t channels_ = 0;  // of the image whose features are flattened; 0 when they are not
-  int depth_ = 0;  // blocks around the module under visit
+  std::int64_t channels_ = 0;  // channels of the flattened image; 0 if the features are not a flattened image
+  int depth_ = 0;  // number of blocks around the current module
 };
 
-// Splits the last axis in two and swaps the halves' order.
+// Splits the last axis into [outer, inner] and swaps these two axes.
 Tensor swap_last(const Tensor& tensor, std::int64_t outer, std::int64_t inner) {
   const Shape rows = tensor.shape().erase(tensor.rank() - 1);
   const Tensor split = tensor.reshape({rows.numel(), outer, inner});

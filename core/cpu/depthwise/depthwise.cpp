@@ -11,9 +11,9 @@ namespace {
 
 using reference::Conv2dGeometry;
 
-constexpr std::int64_t kPieces = 16;  // of a filter gradient's rows, in which threads find equal shares
+constexpr std::int64_t kPieces = 16;  // pieces of a filter gradient's rows, so that threads get equal shares
 constexpr std::int64_t kLine = 16;  // floats of a cache line
-constexpr std::int64_t kLarge = std::int64_t{2} << 20;  // floats of a result that is written past the caches
+constexpr std::int64_t kLarge = std::int64_t{2} << 20;  // floats; a larger result is written past the caches
 
 const Extent kOne{1, 1};
 
@@ -22,8 +22,8 @@ Window window_of(const Conv2dGeometry& g) {
   return {{g.n, g.h, g.w}, {g.n, g.oh, g.ow}, g.in, {g.kh, g.kw}, stride, padding, dilation};
 }
 
-// The gradient of x, at stride 1, is a correlation of the gradient of y with the turned filters, under the border that restores
-// x's size.
+// The window of the gradient of x: at stride 1, a correlation of the gradient of y with the flipped filters, padded such that the
+// result has x's size.
 Window transposed(const Conv2dGeometry& g) {
   const auto& [stride, padding, dilation, groups] = g.options;
   return {{g.n, g.oh, g.ow}, {g.n, g.h, g.w}, g.in,
@@ -43,7 +43,7 @@ Tensor packed(const Tensor& weight, bool turned) {
   return to;
 }
 
-// Of strips: vectors of channels by the kernels of 3x3 filters where those fit, the others row by row.
+// Channels of a strip: whole vectors for the kernels of 3x3 filters where those fit, and the rest, computed row by row.
 struct Shares {
   Channels whole, rest;
 };
@@ -52,7 +52,7 @@ Shares shares(const Kernels& kernels, const Window& w) {
   return {{0, whole}, {whole, w.channels}};
 }
 
-// A result that the caches cannot hold: a line of it need not be read before it is written.
+// Whether the result exceeds the caches and is made of whole cache lines, which need not be read before they are written.
 bool past_caches(const Window& w, const Tensor& to) {
   const bool whole_lines = w.channels % kLine == 0 && reinterpret_cast<std::uintptr_t>(to.raw()) % (kLine * sizeof(float)) == 0;
   return whole_lines && to.numel() > kLarge;

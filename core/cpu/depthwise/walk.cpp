@@ -5,9 +5,9 @@
 namespace tessera::cpu::depthwise {
 namespace {
 
-constexpr std::int64_t kNear = std::int64_t{1} << 19;  // floats that threads' second-level caches may hold
+constexpr std::int64_t kNear = std::int64_t{1} << 19;  // floats that the threads' second-level caches hold
 
-// Where columns [first, first + count) of a row lie. `row` has `width` of them; null is a row of the border.
+// Points `to` at columns [first, first + count) of a row of `width` columns. A null row belongs to the border.
 void point(const float* row, std::int64_t width, std::int64_t channels, std::int64_t first, std::int64_t count,
            const float* zeros, const float** to) {
   const std::int64_t begin = row == nullptr ? count : std::clamp<std::int64_t>(-first, 0, count);

@@ -11,7 +11,7 @@ namespace {
 
 using Terms = std::array<double, Pieces::kTerms>;
 
-// Powers of the polynomial through f(x[i]) = y[i], by Newton's divided differences.
+// Coefficients, by ascending power, of the polynomial through f(x[i]) = y[i], by Newton's divided differences.
 Terms interpolated(const Terms& x, Terms y) {
   for (std::size_t order = 1; order < x.size(); ++order) {
     for (std::size_t i = x.size() - 1; i >= order; --i) y[i] = (y[i] - y[i - 1]) / (x[i] - x[i - order]);
@@ -24,7 +24,7 @@ Terms interpolated(const Terms& x, Terms y) {
   return powers;
 }
 
-// What is left of 1 at -a, with all its digits.
+// The tails at -a, computed directly so that they keep all their digits.
 double normal_at(double a) { return 0.5 * std::erfc(a / std::numbers::sqrt2); }
 double normal_slope_at(double a) { return normal_at(a) - a * kInvSqrtTwoPi * std::exp(-0.5 * a * a); }
 double logistic_at(double a) { return 1 / (1 + std::exp(2 * kSqrtTwoOverPi * a * (1 + kGeluCubic * a * a))); }

@@ -11,8 +11,8 @@ namespace tessera::cpu::rows {
 const Kernels& kernels() { return isa() == Isa::avx512 ? kAvx512Kernels : kAvx2Kernels; }
 
 void column_sums(const Kernels& kernels, std::int64_t rows, std::int64_t columns, const float* x, float* totals) {
-  constexpr std::int64_t kTogether = 64;  // columns that threads do not share
-  constexpr std::int64_t kMost = 1024;  // columns whose sums stay in the first cache
+  constexpr std::int64_t kTogether = 64;  // columns of a part, which one thread sums
+  constexpr std::int64_t kMost = 1024;  // columns whose sums stay in the first-level cache
   const std::int64_t parts = ceil_div(columns, kTogether);
   parallel_for(parts, kGrain / (kTogether * std::max<std::int64_t>(rows, 1)) + 1, [&](std::int64_t begin, std::int64_t end) {
     const std::int64_t last = std::min(end * kTogether, columns);

@@ -10,11 +10,11 @@
 namespace tessera::cpu::sparse {
 namespace {
 
-// Chunks of positions, each of which has sums of its own, times parts of rows: enough for as many threads, whatever their number.
+// Wanted shares: chunks of positions (each with separate sums) times parts of rows. Enough for 16 threads, whatever their number.
 constexpr std::int64_t kShares = 16;
-constexpr std::int64_t kMostSums = std::int64_t{1} << 22;  // of all chunks
+constexpr std::int64_t kMostSums = std::int64_t{1} << 22;  // floats, of all chunks
 
-// Of one thread.
+// Sums gradients in the buffers of one thread.
 class Summer {
  public:
   Summer(const Kernels& kernels, const GradientPlan& plan, std::span<const std::int32_t> columns, GradientUnits& units)
@@ -34,7 +34,7 @@ class Summer {
     std::int64_t first, last;
   };
 
-  // sums = those of these parts over these units.
+  // Overwrites `sums` with the sums of these parts over these units.
   void sum(const Range& units, const Range& parts, float* sums) {
     for (std::int64_t i = parts.first; i < parts.last; ++i) {
       std::fill_n(sums + plan_.parts[i].sums, plan_.parts[i].sum_count, 0.0F);
@@ -63,7 +63,7 @@ class Summer {
     }
   }
 
-  // [positions][whole vectors of the tile's rows]
+  // Copies the tile's rows to tile_y_: [positions][rows, padded with zeros to whole vectors].
   void copy_rows(const GradientPlan::Tile& tile, const float* const* pixels, std::int64_t positions) {
     const GradientPlan::TileRow* const rows = plan_.tile_rows.data() + tile.rows;
     const std::int64_t pitch = tile.vectors() * kTileLanes;
@@ -101,7 +101,7 @@ class Summer {
   std::vector<const float*> rows_;
 };
 
-// sums[0] += sums[1] + ... in a part; chunks lie `each` floats apart.
+// sums[0] += sums[1] + ... in a part. Chunks are `each` floats apart.
 void add_chunks(const GradientPlan::Part& part, std::int64_t chunks, std::int64_t each, float* sums) {
   float* const to = sums + part.sums;
   for (std::int64_t chunk = 1; chunk < chunks; ++chunk) {
@@ -111,7 +111,7 @@ void add_chunks(const GradientPlan::Part& part, std::int64_t chunks, std::int64_
   }
 }
 
-// A tile's sums, transposed by blocks whose lines stay in the first-level cache. Not inlined: its loops need the registers.
+// Transposes a tile's sums into `grad`, in blocks that stay in the first-level cache. Not inlined: its loops need the registers.
 [[gnu::noinline]] void take_tile(const GradientPlan::Tile& tile, const GradientPlan::TileRow* rows, const float* sums,
                                  float* grad) {
   const std::int64_t pitch = tile.vectors() * kTileLanes, row_count = tile.row_count, column_count = tile.column_count;
@@ -158,7 +158,7 @@ void gradient(const Kernels& kernels, const GradientPlan& plan, const Window& wi
   float* const all = chunk_sums.data<float>();
   const double flops = 2.0 * static_cast<double>(each) * static_cast<double>(window.positions());
   const int threads = threads_for(flops);
-  // Threads that share a chunk pack x once each.
+  // Every thread that shares a chunk packs x.
   const auto add = [&](std::int64_t begin, std::int64_t end, int) {
     const std::unique_ptr<GradientUnits> own = gradient_units(kernels, plan, window, strips, x, grad_y);
     Summer summer(kernels, plan, columns, *own);

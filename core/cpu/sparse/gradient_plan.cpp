@@ -10,13 +10,13 @@ namespace tessera::cpu::sparse {
 namespace {
 
 constexpr std::int64_t kParts = 8;
-constexpr std::int64_t kMostPartRows = 512;  // on average: their y of a unit stays in the second-level cache
-constexpr std::int64_t kPartRows = kMostTileVectors * kTileLanes;  // parts start at multiples, where tiles usually do
-constexpr std::int64_t kLeastTileRows = 9;  // that use a vector of rows better than dot products would
+constexpr std::int64_t kMostPartRows = 512;  // on average: the y of these rows in a unit stays in the second-level cache
+constexpr std::int64_t kPartRows = kMostTileVectors * kTileLanes;  // parts start at multiples of this, where tiles usually do
+constexpr std::int64_t kLeastTileRows = 9;  // fewer rows use a vector worse than dot products do
 constexpr auto kPitch = static_cast<std::int32_t>(kSumPanel);
 constexpr std::int64_t kCached = 480;  // vectors of x that stay in the first-level cache: 30 KiB
 
-// Bounds of rows with about equal shares of the kept elements.
+// Bounds of row ranges with about equal numbers of kept elements.
 std::vector<std::int64_t> part_bounds(const SparseIndex& index) {
   const std::int64_t most = std::max(kParts, index.rows / kMostPartRows);
   std::vector<std::int64_t> bounds{0};
@@ -29,7 +29,7 @@ std::vector<std::int64_t> part_bounds(const SparseIndex& index) {
   return bounds;
 }
 
-// Neighbouring channels whose taps stay in the first-level cache while a row of 7 results reads them (gradient_units.h).
+// The number of channels whose taps stay in the first-level cache while a row of 7 results reads them (gradient_units.h).
 std::int64_t channels_of_block(std::int64_t taps) {
   std::int64_t side = 1;
   while (side * side < taps) ++side;
@@ -51,7 +51,7 @@ class Builder {
       std::span<const std::int32_t> rows = between(group.rows, first, last);
       while (static_cast<std::int64_t>(rows.size()) >= kLeastTileRows) {
         const auto most = static_cast<std::int64_t>(rows.size());
-        // Whole vectors, and a last one that is full enough.
+        // A tile has whole vectors of rows, and a last partial vector if it is full enough.
         const std::int64_t rest = most % kTileLanes < kLeastTileRows ? most % kTileLanes : 0;
         const std::int64_t count = std::min(kPartRows, most - rest);
         add_tile(rows.first(static_cast<std::size_t>(count)), group.columns);
@@ -70,7 +70,7 @@ class Builder {
   GradientPlan take() { return std::move(plan_); }
 
  private:
-  struct Line {  // what a row keeps in a block
+  struct Line {  // the elements that a row keeps in a block
     std::int32_t row;
     std::vector<std::int32_t> elements;
   };
@@ -99,7 +99,7 @@ class Builder {
       }
     }
     for (std::vector<Line>& block : blocks) {
-      // Rows of as many elements one after another: the processor then foresees the end of each.
+      // Rows with equally many elements follow each other: the processor then predicts the end of each.
       std::ranges::stable_sort(block, {}, [](const Line& line) { return line.elements.size(); });
       if (!block.empty()) add_block(block, first_row);
     }

@@ -9,17 +9,17 @@
 namespace tessera::cpu::sparse {
 namespace {
 
-constexpr std::int64_t kMostVectors = kSumPanel / kStripLanes;  // of a run
-constexpr std::int64_t kMostRowBytes = std::int64_t{512} << 10;  // of y in a unit: half of the second-level cache
+constexpr std::int64_t kMostVectors = kSumPanel / kStripLanes;  // per run
+constexpr std::int64_t kMostRowBytes = std::int64_t{512} << 10;  // bytes of y in a unit: half of the second-level cache
 
-// Cycles, roughly: a vector summed, a run's dot product put away, a float transposed, a vector copied.
+// Approximate cycles: a vector summed, a run's dot product stored, a float transposed, a vector copied.
 constexpr double kSum = 0.6, kPutAway = 1.5, kTranspose = 1.0 / 3, kCopy = 2;
 
 class PanelUnits final : public GradientUnits {
  public:
   PanelUnits(const Kernels& kernels, const GradientPlan& plan, const Window& window, const float* x, const float* grad_y)
       : packer_(kernels, window, x, kSumPanel), plan_(plan), positions_(window.positions()), grad_y_(grad_y) {
-    // As many for each of two threads.
+    // An even number of units if there are several, so that two threads get equally many.
     const std::int64_t panels = ceil_div(positions_, kSumPanel);
     width_ = kStripLanes *
              std::max<std::int64_t>(1, ceil_div(ceil_div(positions_, panels > 1 ? ceil_div(panels, 2) * 2 : 1), kStripLanes));
@@ -65,8 +65,8 @@ class PanelUnits final : public GradientUnits {
   UnitRun run_{};
 };
 
-// Strips of `height` x `width` results. Sources lie [channels][cell_rows][step][phase][kStripLanes]: those that neighbouring
-// results read with one tap lie side by side.
+// Strips of `height` x `width` results. Sources are stored as [channels][cell_rows][step][phase][kStripLanes]: the sources that
+// neighbouring results read with one tap are contiguous.
 struct StripShape {
   StripShape(const Window& window, const Extent& size)
       : height(size.h), width(size.w), down(ceil_div(window.y.results, size.h)), across(ceil_div(window.x.results, size.w)) {
@@ -75,7 +75,7 @@ struct StripShape {
     cell_columns = (width - 1) * window.x.step + (window.x.taps - 1) * window.x.advance + 1;
     phase = ceil_div(cell_columns, window.x.step);
     row_cells = phase * window.x.step;
-    cells = cell_rows * row_cells | 1;  // odd: neighbouring channels begin in other sets of the cache
+    cells = cell_rows * row_cells | 1;  // odd: neighbouring channels begin in different cache sets
     results = height * width | 1;
   }
 
@@ -83,7 +83,7 @@ struct StripShape {
   std::int64_t down, across;  // strips of an image
   std::int64_t groups;
   std::int64_t cell_rows, cell_columns, phase, row_cells;
-  std::int64_t cells, results;  // of a channel, of a row
+  std::int64_t cells, results;  // cells per channel, results per row
 };
 
 class StripUnits final : public GradientUnits {

@@ -20,7 +20,7 @@ Packer::Packer(const Kernels& kernels, const Window& window, const float* image,
   row_pitch_ = whole_vectors(phase_length_ * window.x.step);
   pixels_.resize(static_cast<std::size_t>(std::max(pitch, row_pitch_)));
   const std::int64_t row_floats = window.channels * row_pitch_;
-  // Rows of the result that a panel touches, what their taps reach, and rows of images between that none reaches.
+  // Rows of the result that a panel touches, rows that their taps reach, and image rows in between that no tap reaches.
   const std::int64_t touched = (pitch - 1) / window.x.results + 2;
   const std::int64_t apart = window.y.sources + window.y.reach();
   const std::int64_t slots = touched * window.y.step + window.y.reach() + 1 + (touched / window.y.results + 1) * apart;

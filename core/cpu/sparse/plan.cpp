@@ -12,14 +12,14 @@
 namespace tessera::cpu::sparse {
 namespace {
 
-constexpr int kParts = 8;  // as many threads as share a single panel
-constexpr std::int64_t kCached = 144;  // columns of a panel by which many rows are multiplied while they stay near: 36 KiB
-constexpr double kSparseCached = 64;  // likewise for single rows, over the square root of the density
-constexpr std::size_t kSharedRows = 4;  // that keep the same columns, from which loads of x no longer bound their product
+constexpr int kParts = 8;  // at most so many threads share a single panel
+constexpr std::int64_t kCached = 144;  // columns of a panel that many rows use while they stay in the first-level cache: 36 KiB
+constexpr double kSparseCached = 64;  // the same for single rows, divided by the square root of the density
+constexpr std::size_t kSharedRows = 4;  // if so many rows keep the same columns, loads of x do not bound their product
 
 constexpr std::int64_t kLanes = 16;  // of the widest vector: results leave their panel in blocks of so many rows
 
-// Bounds of rows with about equal shares of `weight_of(row)`.
+// Bounds of row ranges with about equal sums of `weight_of(row)`.
 template <class WeightOf>
 std::vector<std::int64_t> equal_shares(std::int64_t rows, const WeightOf& weight_of) {
   double total = 0;
@@ -51,7 +51,7 @@ class Builder {
   }
   void end_block() { plan_.block_ends.push_back(static_cast<std::int64_t>(plan_.pieces.size())); }
 
-  // Rows are cut into pieces of about equal size: one with a single row takes as many loads a column as one with six.
+  // Cuts the rows into pieces of about equal size: a piece of one row takes as many loads per column as a piece of six.
   // element(row, k): the kept element at this row and the k-th of the columns.
   template <class Element>
   void add(std::span<const std::int32_t> rows, std::span<const std::int32_t> columns, const Element& element) {
@@ -79,7 +79,7 @@ class Builder {
   Plan plan_;
 };
 
-// The outputs of A^T x that the pieces of A reach, tap by tap.
+// A plan of A^T x that adds to the outputs that the row groups of A reach, tap by tap.
 Plan scattered_plan(const SparseIndex& index, std::span<const RowGroup> groups, std::int64_t taps) {
   const std::int64_t width = index.columns / taps;
   std::vector<double> load(static_cast<std::size_t>(width), 0);
@@ -107,7 +107,7 @@ Plan scattered_plan(const SparseIndex& index, std::span<const RowGroup> groups, 
   return builder.take();
 }
 
-// How many rows share a column, on average of the columns: 1 where no rows do.
+// The mean number of rows that share a column: 1 if no rows do.
 double mean_rows_of(std::span<const RowGroup> groups) {
   double elements = 0, columns = 0;
   for (const RowGroup& group : groups) {
@@ -117,7 +117,7 @@ double mean_rows_of(std::span<const RowGroup> groups) {
   return columns == 0 ? 1 : elements / columns;
 }
 
-// Rows of a group, with some of its columns and the places of these among all of them.
+// Rows of a group, some of its columns and the positions of these columns among all columns of the group.
 struct Share {
   std::span<const std::int32_t> rows;
   std::vector<std::int32_t> columns;
@@ -154,9 +154,9 @@ class RowPlanner {
   }
 
  private:
-  // Every row of y is read and written once for each block, so that the fewer elements a row keeps, the wider blocks have to be;
-  // and the wider they are, the less of x is read from the first-level cache. Neighbouring positions share the pixels that their
-  // taps read: kPanel positions in strips (strips.h) reach this many times kStripLanes pixels.
+  // Each block reads and writes every row of y once, so rows with fewer elements need wider blocks. Wider blocks, however, read
+  // less of x from the first-level cache. Neighbouring positions share the pixels that their taps read: kPanel positions in
+  // strips (strips.h) reach side * (side + kAtOnce - 1) times kStripLanes pixels.
   static std::int64_t channels_of_block(const SparseIndex& index, std::int64_t taps) {
     constexpr std::int64_t kAtOnce = kPanel / kStripLanes;
     const double elements = static_cast<double>(index.rows) * static_cast<double>(index.columns);
@@ -168,7 +168,7 @@ class RowPlanner {
 
   static bool is_shared(const RowGroup& group) { return group.rows.size() >= kSharedRows; }
 
-  // As many columns at a time as stay in the first-level cache, whichever they are.
+  // Takes as many columns at a time as stay in the first-level cache, of any channels and taps.
   void add_shared(std::int64_t first, std::int64_t last) {
     for (const RowGroup& group : groups_) {
       if (!is_shared(group)) continue;
@@ -183,8 +183,8 @@ class RowPlanner {
     builder_.end_block();
   }
 
-  // The columns of a few channels, at every tap. Pieces of one size follow each other, so that the processor predicts where their
-  // loops end.
+  // Adds the columns of a few channels, at every tap. Pieces of equal size follow each other, so that the processor predicts
+  // where their loops end.
   void add_block(std::int64_t first, std::int64_t last, std::int64_t block) {
     std::vector<Share> shares;
     for (const RowGroup& group : groups_) {

@@ -14,12 +14,12 @@ namespace tessera::cpu::sparse {
 namespace {
 
 constexpr std::int64_t kLine = 16;  // floats of a cache line
-constexpr std::int64_t kRowsAtOnce = 128;  // of y, which stay in the caches while their parts are multiplied: 32 KiB
-// Where x and y do not fit into the caches, what is read and written next is fetched in turns while a panel is multiplied: so
-// many for all blocks of a part, of so many pieces at least. Elsewhere fetching costs 5 % of a product with few elements.
+constexpr std::int64_t kRowsAtOnce = 128;  // rows of y that stay in the caches while their parts are multiplied: 32 KiB
+// If x and y exceed the caches, the data needed next is prefetched in turns while a panel is multiplied: at most kTurns turns for
+// all blocks of a part, of at least kPiecesOfATurn pieces each. Otherwise prefetching costs 5 % of a product with few elements.
 constexpr std::int64_t kTurns = 16, kPiecesOfATurn = 16;
 
-// Fetches `rows` rows of `floats` each into the second-level cache, a share at each turn.
+// Prefetches `rows` rows of `floats` floats each into the second-level cache, a share per turn.
 class Fetch {
  public:
   Fetch(const float* from, std::int64_t rows, std::int64_t floats, std::int64_t pitch, std::int64_t turns)
@@ -42,14 +42,14 @@ class Fetch {
   std::int64_t rows_, floats_, pitch_, share_, next_ = 0;
 };
 
-// What a thread multiplies: one panel of x by some parts of A.
+// The work of a thread: one panel of x, multiplied by some parts of A.
 struct PanelWork {
   const float* x;
   std::int64_t first, count;  // positions
   std::size_t part, parts;
 };
 
-// The part of `lists` that is multiplied at one of `turns` turns.
+// The pieces of `lists` that are multiplied in turn `turn` of `turns`.
 Lists slice(const Lists& lists, std::int64_t turn, std::int64_t turns) {
   const std::int64_t begin = lists.count * turn / turns, end = lists.count * (turn + 1) / turns;
   return {lists.pieces + begin, end - begin, lists.row_list, lists.column_list};
@@ -57,7 +57,7 @@ Lists slice(const Lists& lists, std::int64_t turn, std::int64_t turns) {
 
 class Multiplier {
  public:
-  // `fetches`: parts of y, before they are written.
+  // `fetches`: prefetches the parts of y before they are written.
   Multiplier(const Kernels& kernels, const Plan& plan, const float* weights, const float* bias, bool relu, float* y, bool fetches)
       : kernels_(kernels), plan_(plan), weights_(weights), bias_(bias), relu_(relu), y_(y), fetches_(fetches) {
     if (!fetches) return;
@@ -66,7 +66,7 @@ class Multiplier {
     turns_ = std::max<std::int64_t>(1, std::min(kTurns / plan.blocks, pieces / kPiecesOfATurn));
   }
 
-  // Turns that multiply() takes for so many parts.
+  // The number of turns that multiply() takes for so many parts.
   std::int64_t turns(std::size_t parts) const { return turns_ * plan_.blocks * static_cast<std::int64_t>(parts); }
 
   std::int64_t panel_rows() const {
@@ -77,7 +77,7 @@ class Multiplier {
     return most;
   }
 
-  // `next`: what is read after this panel; `panel`: panel_rows() rows of y.
+  // `next`: prefetches the data that is read after this panel. `panel`: scratch of panel_rows() rows.
   void multiply(const PanelWork& work, Fetch next, float* panel) const {
     const std::size_t last = work.part + work.parts;
     for (std::size_t begin = work.part, end = 0; begin < last; begin = end) {
@@ -86,7 +86,7 @@ class Multiplier {
   }
 
  private:
-  // Behind the parts that are multiplied together.
+  // The end of the parts that are multiplied together, from `begin` on.
   std::size_t end_of(std::size_t begin, std::size_t last) const {
     std::size_t end = begin + 1;
     while (end < last && plan_.parts[end].last - plan_.parts[begin].first <= kRowsAtOnce) ++end;
@@ -121,7 +121,7 @@ class Multiplier {
   bool relu_;
   float* y_;
   bool fetches_;
-  std::int64_t turns_ = 1;  // of each part and block
+  std::int64_t turns_ = 1;  // per part and block
 };
 
 }  // namespace
@@ -136,7 +136,7 @@ void multiply(const Kernels& kernels, const Plan& plan, const float* weights, co
   const std::int64_t panels = (window.positions() + kPanel - 1) / kPanel;
   const double flops = 2.0 * static_cast<double>(plan.from.size()) * static_cast<double>(window.positions());
   const int threads = threads_for(flops);
-  // Threads share a panel where there are few, and pack it once each.
+  // If panels are few, threads share a panel, and each thread packs it.
   const std::int64_t shares = panels >= 4 * threads || threads == 1 ? 1 : static_cast<std::int64_t>(plan.parts.size());
   const std::int64_t tasks = panels * shares;
   const int parts = static_cast<int>(std::min<std::int64_t>(threads, tasks));
@@ -157,7 +157,7 @@ void multiply(const Kernels& kernels, const Plan& plan, const float* weights, co
       if (packed != first) packer.pack(packed = first, count, x_panel);
       const PanelWork work = shares == 1 ? PanelWork{x_panel, first, count, 0, plan.parts.size()}
                                          : PanelWork{x_panel, first, count, static_cast<std::size_t>(task % shares), 1};
-      // A thread that goes on to another panel reads its pixels meanwhile, where they lie side by side.
+      // A thread that goes on to another panel prefetches its pixels meanwhile, if they are contiguous.
       const bool goes_on = fetches && window.is_pointwise() && task + 1 < end && (task + 1) % shares == 0;
       const std::int64_t rows = goes_on ? std::min(kPanel, window.positions() - first - count) : 0;
       const Fetch next(x + (first + count) * window.channels, rows, window.channels, window.channels,

@@ -8,11 +8,11 @@ namespace tessera::cpu::sparse {
 namespace {
 
 constexpr std::int64_t kElementsOfAThread = 16384;
-constexpr std::int64_t kRowsAtOnce = 64;  // whose dot products wait together for their bias
-constexpr std::size_t kGatheredRows = 8;  // of a group, from which it pays to lay its columns of x side by side
-constexpr std::int64_t kSums = 4;  // of each dot product, so that one addition need not wait for the one before
+constexpr std::int64_t kRowsAtOnce = 64;  // rows whose dot products are computed before their biases are added
+constexpr std::size_t kGatheredRows = 8;  // in larger groups it pays to gather the columns of x into contiguous memory
+constexpr std::int64_t kSums = 4;  // partial sums per dot product, so that no addition waits for the one before
 
-// A row and V vectors. It reads its columns of them where they are.
+// Dot products of a row with V vectors, whose columns are read in place by index.
 template <int V>
 void indexed_dots(std::span<const std::int32_t> columns, const float* values, const float* x, std::int64_t pitch, float* dots) {
   const auto count = static_cast<std::int64_t>(columns.size());
@@ -33,14 +33,14 @@ static_assert(kFewVectors == 4);
 using IndexedDots = void (*)(std::span<const std::int32_t>, const float*, const float*, std::int64_t, float*);
 constexpr IndexedDots kIndexedDots[kFewVectors] = {indexed_dots<1>, indexed_dots<2>, indexed_dots<3>, indexed_dots<4>};
 
-// What one thread multiplies: up to kFewVectors vectors with some of the rows.
+// The work of one thread: up to kFewVectors vectors times some of the rows.
 class FewProduct {
  public:
   FewProduct(const rows::Kernels& kernels, const SparseIndex& index, const float* values, std::int64_t vectors, const float* x,
              const float* bias, bool relu, float* y)
       : kernels_(kernels), index_(index), values_(values), vectors_(vectors), x_(x), bias_(bias), relu_(relu), y_(y) {}
 
-  // Rows [begin, end) of a group.
+  // Multiplies rows [begin, end) of a group.
   void multiply(const RowGroup& group, std::int64_t begin, std::int64_t end) {
     gather(group.columns);
     const auto count = static_cast<std::int64_t>(group.columns.size());
@@ -54,7 +54,7 @@ class FewProduct {
     }
   }
 
-  // Rows that are read where they lie.
+  // Multiplies rows whose columns of x are read in place.
   void multiply(std::span<const std::int32_t> rows) const {
     const std::span<const std::int32_t> columns(index_.indices);
     float dots[kFewVectors];
@@ -73,7 +73,7 @@ class FewProduct {
     }
   }
 
-  // The columns of each vector side by side.
+  // Gathers the columns of each vector into contiguous memory.
   void gather(std::span<const std::int32_t> columns) {
     x_columns_.clear();
     x_columns_.reserve(static_cast<std::size_t>(vectors_) * columns.size());
@@ -93,7 +93,7 @@ class FewProduct {
   std::vector<float> x_columns_;
 };
 
-// Of rows with `elements` in all, as many as are worth a thread.
+// The number of rows worth a thread, given that `rows` rows have `elements` elements in all.
 std::int64_t grain_of(std::int64_t rows, std::int64_t elements) {
   return std::max<std::int64_t>(1, kElementsOfAThread * rows / std::max<std::int64_t>(1, elements));
 }

@@ -12,15 +12,15 @@ namespace tessera::cpu::sparse {
 namespace {
 
 constexpr std::int64_t kAtOnce = kPanel / kStripLanes;  // neighbouring results of a strip that are multiplied together
-// Cells lie this far apart, but for whole pages: the same channels of the cells that taps reach would otherwise meet in the few
+// Cells are this far apart, modulo kPage. Otherwise the same channels of the cells that taps reach would compete for the few
 // ways of one set of the first-level cache.
 constexpr std::int64_t kPage = 1024, kSpread = 384;  // floats
-constexpr std::int64_t kMostBytes = std::int64_t{640} << 10;  // of a group's cells, which the second-level cache has to hold
+constexpr std::int64_t kMostBytes = std::int64_t{640} << 10;  // bytes of a group's cells, to fit into the second-level cache
 
-// Cycles an element takes with 16 lanes, roughly: a multiply-add, a float transposed, a vector copied.
+// Approximate cycles per element with 16 lanes: a multiply-add, a transposed float, a copied vector.
 constexpr double kMultiply = 1.0 / 20, kTranspose = 1.0 / 3, kCopy = 2;
 
-// Cycles of all results, with strips.
+// Estimated cycles of the whole product with strips.
 double cost_of(const Strips& strips, const Window& window, const Plan& plan) {
   const double groups = static_cast<double>(strips.groups(window));
   const double results = static_cast<double>(strips.height * ceil_div(strips.width, kAtOnce) * kPanel);
@@ -28,7 +28,7 @@ double cost_of(const Strips& strips, const Window& window, const Plan& plan) {
   return groups * (results * static_cast<double>(plan.from.size()) * kMultiply + cells * kTranspose);
 }
 
-// Likewise, with panels of positions: each tap copies its pixels, in runs as long as a row of the result.
+// Estimated cycles with panels of positions: each tap copies its pixels, in runs as long as a row of the result.
 double cost_of_panels(const Window& window, const Plan& plan) {
   const auto positions = static_cast<double>(window.positions());
   const double copies = static_cast<double>(ceil_div(window.x.results, kStripLanes)) / static_cast<double>(window.x.results);
@@ -37,7 +37,7 @@ double cost_of_panels(const Window& window, const Plan& plan) {
                       static_cast<double>(window.taps()) * channels * copies * kCopy);
 }
 
-// Of one thread.
+// Multiplies one group of strips at a time. Each thread has its own.
 class Group {
  public:
   Group(const Kernels& kernels, const Window& window, const Strips& strips, const Plan& plan, const float* x, float* y,
@@ -63,7 +63,7 @@ class Group {
     }
   }
 
-  // The results of row `row` and `count` columns from `column` on, of every strip.
+  // Computes the results of row `row` and `count` columns from `column` on, for every strip.
   void multiply(const std::int32_t* offsets, const Plan& plan, const float* weights, const float* bias, bool relu,
                 std::int64_t row, std::int64_t column, std::int64_t count) {
     for (std::int64_t r = 0; r < rows_; ++r) std::fill_n(panel_ + r * kPanel, kPanel, bias != nullptr ? bias[r] : 0.0F);
@@ -124,7 +124,7 @@ class Group {
   std::vector<float> zeros_, unused_;
 };
 
-// Where each column of the plan lies behind the first cell that a result reads.
+// The offset of each column of the plan from the first cell that a result reads.
 std::vector<std::int32_t> offsets_of(const Plan& plan, const Window& window, const Strips& strips) {
   std::vector<std::int32_t> of_column(static_cast<std::size_t>(plan.columns));
   for (std::int64_t column = 0; column < plan.columns; ++column) {
@@ -165,7 +165,7 @@ std::optional<Strips> best_strips(const Window& window, const Plan& plan) {
       const Strips strips = strips_of(window, height, width);
       const std::int64_t floats = strips.cell_rows * strips.cell_columns * window.channels * kStripLanes;
       if (floats * static_cast<std::int64_t>(sizeof(float)) > kMostBytes) break;
-      // Two threads and more need as many groups, of about one size.
+      // Two or more threads need enough groups, of about equal size.
       if (strips.groups(window) < 4) continue;
       const double cost = cost_of(strips, window, plan);
       if (cost < least) best = strips, least = cost;

@@ -11,7 +11,7 @@ namespace {
 
 using reference::Conv2dGeometry;
 
-// Of transformed tiles; they share the second-level cache with the filters.
+// Bytes of the transformed tiles of a block, which share the second-level cache with the filters.
 constexpr std::int64_t kBlockBytes = 768 * 1024;
 constexpr std::int64_t kMostRows = 128;
 
@@ -25,7 +25,7 @@ Problem problem_of(const Conv2dGeometry& g) {
           ceil_div(g.ow, kOut)};
 }
 
-// The gradient of x is a correlation of the gradient of y with the turned filters, under the border that restores x's size.
+// The gradient of x: a correlation of the gradient of y with the flipped filters, padded such that the result has x's size.
 Problem transposed(const Conv2dGeometry& g) {
   return {g.n,
           {g.oh, g.ow, g.out},
@@ -36,7 +36,7 @@ Problem transposed(const Conv2dGeometry& g) {
           ceil_div(g.w, kOut)};
 }
 
-// Calls body.operator()<T>() with the type of images.
+// Calls body.operator()<T>() with the element type of the images.
 template <class Body>
 void of_images(DType dtype, const Body& body) {
   if (dtype == DType::bf16) return body.template operator()<bfloat16>();

@@ -31,10 +31,10 @@ using Clock = std::chrono::steady_clock;
 using Failed = std::function<void(const std::string& why)>;
 using Event = cuda::UniqueHandle<cudaEvent_t, cudaEventDestroy>;
 
-constexpr std::chrono::seconds kLongest{60};  // that a call may be in progress: all ranks are there
-constexpr std::chrono::seconds kStuck{300};  // that the GPU may be at one sum: another rank's may still be in its backward
+constexpr std::chrono::seconds kLongest{60};  // limit for a call in progress: all ranks are already there
+constexpr std::chrono::seconds kStuck{300};  // limit for one sum on the GPU: another rank may still be in its backward pass
 constexpr std::chrono::seconds kWatched{1};
-constexpr std::chrono::seconds kStopped{3};  // between two turns of the watcher: the process was suspended
+constexpr std::chrono::seconds kStopped{3};  // a longer gap between two turns of the watcher means that the process was suspended
 constexpr std::size_t kBusId = 32;
 
 std::string said(ncclResult_t status, ncclComm_t comm) {
@@ -70,7 +70,7 @@ QueuedSum make_sum() {
   return {make_event(), make_event()};
 }
 
-// Errors are told where the stream is waited for.
+// Whether the GPU has reached the event. Errors are reported where the stream is waited for.
 bool is_behind(const Event& event) {
   const bool waits = cudaEventQuery(event.get()) == cudaErrorNotReady;
   cuda::forget_error();
@@ -82,7 +82,7 @@ class NcclSums final : public GpuSums {
   NcclSums(const Communicator& ranks, Device gpu, const ncclUniqueId& id, Failed failed)
       : rank_(ranks.rank()), size_(ranks.size()), stream_(cuda::stream_of(gpu)), failed_(std::move(failed)) {
     ncclConfig_t config = NCCL_CONFIG_INITIALIZER;
-    config.blocking = 0;  // else a rank that does not come would hold this one for ever
+    config.blocking = 0;  // otherwise a rank that does not come would block this one for ever
     try {
       settle(ncclCommInitRankConfig(&comm_, size_, id, rank_, &config), "ncclCommInitRankConfig");
     } catch (...) {
@@ -110,7 +110,7 @@ class NcclSums final : public GpuSums {
   NcclSums(const NcclSums&) = delete;
   NcclSums& operator=(const NcclSums&) = delete;
 
-  // For this rank's piece of every rank's values.
+  // Holds this rank's piece of the values of every rank.
   Tensor scratch_for(const Tensor& values) const override {
     const std::int64_t count = values.numel();
     const std::int64_t width = begin_of_piece(count, rank_ + 1, size_) - begin_of_piece(count, rank_, size_);
@@ -155,7 +155,7 @@ class NcclSums final : public GpuSums {
     });
   }
 
-  // With every rank at once.
+  // Calls with_rank(rank) for every rank in one NCCL group, so that all transfers run at once.
   template <class WithRank>
   void exchange(const WithRank& with_rank) const {
     try {
@@ -163,7 +163,7 @@ class NcclSums final : public GpuSums {
       for (int rank = 0; rank < size_; ++rank) with_rank(rank);
       settle(ncclGroupEnd(), "ncclGroupEnd");
     } catch (const Error& error) {
-      failed_(error.what());  // the GPU may wait for ranks that do not come, and freeing memory waits for the GPU
+      failed_(error.what());  // reported first: the GPU may wait for ranks that do not come, and freeing memory waits for the GPU
       throw;
     }
   }
@@ -184,7 +184,7 @@ class NcclSums final : public GpuSums {
     return status == ncclSuccess ? state : status;
   }
 
-  // Waits until a call is through that may be in progress when it returns.
+  // Waits for a call to complete that may still be in progress when it returns.
   void settle(ncclResult_t status, const char* call) const {
     const Clock::time_point begin = Clock::now();
     while (status == ncclInProgress) {
@@ -196,7 +196,7 @@ class NcclSums final : public GpuSums {
     check(status, call, comm_);
   }
 
-  // The number of the sum that the GPU is at.
+  // The number of the sum that the GPU is working on, or nothing.
   std::optional<std::uint64_t> sum_at_work() {
     for (; !queued_.empty() && is_behind(queued_.front().end); ++ended_) {
       unused_.push_back(std::move(queued_.front()));
@@ -206,7 +206,7 @@ class NcclSums final : public GpuSums {
     return ended_;
   }
 
-  // NCCL's own errors first: a question to the GPU may wait for one that is stuck.
+  // NCCL's own errors are checked first: a query to the GPU may block while a sum is stuck.
   void watch() {
     StuckWatch progress(kStuck, kStopped);
     std::unique_lock lock(mutex_);

@@ -8,7 +8,7 @@
 
 namespace tessera::cuda::core_conv {
 
-// kWidth floats; zeros where the copy is not inside its source. Both ends are aligned to the width.
+// Copies kWidth floats, or zeros where the copy is outside its source. Both addresses are aligned to the width.
 template <int kWidth>
 __device__ inline void copy_async(float* shared, const float* source, const Copy& copy) {
   static_assert(kWidth == 1 || kWidth == 4);
@@ -18,7 +18,7 @@ __device__ inline void copy_async(float* shared, const float* source, const Copy
   else copy_4_async(shared + copy.destination, source + copy.source, bytes);
 }
 
-// A thread's share of `count` copies of four floats, or of four times as many of one where not in `quads`: copy_of(width, item).
+// Does a thread's share of `count` copies of four floats, or of 4 * count copies of one if not `quads`: copy_of(width, item).
 template <int kThreads, class CopyOf>
 __device__ inline void copy_items(bool quads, int count, float* shared, const float* source, const CopyOf& copy_of) {
   const int thread = static_cast<int>(threadIdx.x);
@@ -31,8 +31,8 @@ __device__ inline void copy_items(bool quads, int count, float* shared, const fl
   }
 }
 
-// A block's stages through two buffers of kStage floats: copy(stage, buffer) begins while the threads multiply(buffer) the one
-// before. Every thread calls this.
+// Runs the stages of a block through two buffers of kStage floats. copy(stage, buffer) begins the copy of a stage, and meanwhile
+// multiply(buffer) works on the stage before it. Every thread calls this.
 template <int kStage, class CopyStage, class Multiply>
 __device__ inline void run_stages(int begin, int end, float* shared, const CopyStage& copy, const Multiply& multiply) {
   float* buffer = shared;
@@ -41,7 +41,7 @@ __device__ inline void run_stages(int begin, int end, float* shared, const CopyS
 #pragma unroll 1
   for (int stage = begin; stage < end; ++stage) {
     wait_for_copies();
-    __syncthreads();  // the stage is there, and nobody reads the other buffer any more
+    __syncthreads();  // the stage has arrived, and no thread reads the other buffer any more
     if (stage + 1 < end) copy(stage + 1, other);
     multiply(buffer);
     float* const read = buffer;

@@ -1,4 +1,4 @@
-// The kernel of the forward pass and of the input's gradient. Two buffers: a stage is multiplied while the next one is copied.
+// The kernel of the forward pass and of the input's gradient. It multiplies a stage from one buffer while it copies the next one.
 #pragma once
 
 #include "core/cuda/core_conv/async_copy.cuh"
@@ -22,7 +22,7 @@ __device__ inline void copy_stage(const GatherBlock<kTile, kStride, kFull>& bloc
 template <class Block, int kGroups>
 __device__ inline void add_groups(float* shared, int thread, typename Block::Sums& sums) {
   constexpr int kRows = sizeof(sums.at) / sizeof(sums.at[0]), kOuts = sizeof(sums.at[0]) / sizeof(float);
-  __syncthreads();  // the last stage is read
+  __syncthreads();  // all threads have read the last stage
   if (Block::group_of(thread) > 0) {
 #pragma unroll
     for (int i = 0; i < kRows * kOuts; ++i) {
@@ -42,8 +42,8 @@ __device__ inline void add_groups(float* shared, int thread, typename Block::Sum
   }
 }
 
-// The tile is given by its index in the list, because nvcc takes no template arguments of class type for kernels. `result` is
-// the workspace where there are splits, which add the bias later.
+// The tile is given by its index in the list, because nvcc takes no template arguments of class type for kernels. With several
+// splits `result` is the workspace, and add_splits() adds the bias later.
 template <int kIndex, int kStride, bool kFull>
 __global__ void __launch_bounds__(GatherSizes(gather_tile(kFull, kStride, kIndex), kStride).threads,
                                   GatherSizes(gather_tile(kFull, kStride, kIndex), kStride).blocks())

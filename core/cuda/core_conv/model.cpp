@@ -9,23 +9,23 @@
 namespace tessera::cuda::core_conv {
 namespace {
 
-// Fitted by least squares to an H100's times of TDC's 18 shapes in f32 by every tile and split, 1390 in all (`cuda_op_bench
-// --part core`): the root mean square of log(predicted / measured) is 0.07, also on a shape that the fit has not seen. In cycles
-// unless said otherwise. Operands lie beyond the caches there; those that a network has just written arrive sooner.
+// Fitted by least squares to times of an H100 in f32: TDC's 18 shapes with every tile and split, 1390 in all (`cuda_op_bench
+// --part core`). The root mean square of log(predicted / measured) is 0.07, also on a shape left out of the fit. In cycles
+// unless stated otherwise. The operands were not in the caches; operands that a network has just written arrive sooner.
 constexpr double kCopyLatency = 1200;  // from a stage's first copy to the arrival of its last one
-constexpr double kCopyBytes = 9.1;  // in a cycle, that a processor gets while all of them copy
-constexpr double kStage = 1090;  // of a stage besides what follows: addresses, barriers, the first reads; nothing hides it
-constexpr double kShare = 0.78;  // of the units' peak that the products of a stage reach
-// Fitted, with library_launch and library_share, to the times of cuDNN's fastest on the same shapes and of three convolutions
-// with these cores (`--part tucker`), with a residual of 0.14. On the f32 units the products of a small block take about as long:
-// the times do not tell the two apart.
-constexpr double kLibraryStepLatency = 350;  // of a step of k, behind which a library's kernel waits for its copies
-constexpr double kLibraryStep = 8;  // of k, on the f32 units
-constexpr double kLibraryStepBytes = 128;  // likewise on tensor cores: not fitted
-// Not fitted: too little to be seen.
+constexpr double kCopyBytes = 9.1;  // bytes per cycle of one processor while all processors copy
+constexpr double kStage = 1090;  // of a stage besides the terms below: addresses, barriers, the first reads; nothing hides it
+constexpr double kShare = 0.78;  // share of the units' peak that the products of a stage reach
+// Fitted, with library_launch and library_share, to the times of cuDNN's fastest algorithm on the same shapes and of three
+// convolutions with these cores (`--part tucker`). The residual is 0.14. On the f32 units the products of a small block take
+// about as long as the step latency, so the times do not tell the two apart.
+constexpr double kLibraryStepLatency = 350;  // least cycles of a step of k: a library's kernel waits for its copies
+constexpr double kLibraryStep = 8;  // elements of k in a step, on the f32 units
+constexpr double kLibraryStepBytes = 128;  // bytes of k in a step on tensor cores; not fitted
+// Not fitted: their effect is too small to show in the times.
 constexpr double kCopyInstructions = 14;  // addresses and bounds of one copy
-constexpr double kReadWavefronts = 2;  // that 16 bytes for each thread of a warp take, half of them broadcast
-constexpr double kMostBlocks = 32;  // of a processor
+constexpr double kReadWavefronts = 2;  // of a read of 16 bytes by each thread of a warp, half of them broadcast
+constexpr double kMostBlocks = 32;  // resident on one processor
 
 double occupancy(const BlockWork& block, const Limits& limits) {
   const double shared_of_block = static_cast<double>(block.shared) + static_cast<double>(kReservedShared);
@@ -35,8 +35,8 @@ double occupancy(const BlockWork& block, const Limits& limits) {
   return std::max(1.0, std::floor(std::min({shared, threads, registers, kMostBlocks})));
 }
 
-// Of `resident` blocks side by side on one processor, while each of the processors has `in_flight` on average. The copies of the
-// first stage take their time; later ones are under way while the stage before is multiplied.
+// Cycles of `resident` blocks that share one processor, while the processors have `in_flight` blocks on average. Nothing hides
+// the copies of the first stage. Those of later stages run while the stage before is multiplied.
 double cycles_of(const BlockWork& block, double resident, double in_flight, double stages, const Chip& chip) {
   const double warps = std::ceil(block.threads / 32.0);
   const double of_scheduler = std::ceil(resident * warps / 4);
@@ -52,7 +52,7 @@ double traffic_seconds(double bytes, const Limits& limits, const Chip& chip) {
   return bytes / (bytes > static_cast<double>(limits.l2) / 2 ? chip.memory : chip.cache);
 }
 
-// Blocks are dealt to all processors; those that find no room wait for a whole wave. A lone wave ends with its longest block.
+// Blocks are dealt to all processors. A block that finds no room waits for a whole wave. A lone wave ends with its longest block.
 double waves_seconds(const BlockWork& block, double blocks, const Limits& limits, const Chip& chip) {
   const double room = occupancy(block, limits);
   const double of_processor = blocks / limits.processors;
@@ -117,7 +117,7 @@ double seconds_of_library(const LibraryProduct& product, const Limits& limits) {
   const double step = tensor_cores ? kLibraryStepBytes / element_bytes : kLibraryStep;
   double best = 0;
   for (const LibraryTile& tile : kLibraryTiles) {
-    // Large blocks read less for each product.
+    // Large blocks read fewer bytes for each product.
     const double share = chip.library_share * std::sqrt(tile.m * tile.n / (128 * 128));
     for (double parts = 1; parts <= most_parts; parts *= 2) {
       const double steps = std::ceil(std::ceil(k / parts) / step);

@@ -20,13 +20,13 @@ using core_conv::WeightProblem;
 using core_conv::WeightSizes;
 using core_conv::WeightTile;
 
-constexpr int kMostSplits = 16;  // of the channels
+constexpr int kMostSplits = 16;  // most parts that the channels are split into
 constexpr std::size_t kMostWorkspace = 16u << 20;  // floats
 constexpr double kFloat = sizeof(float);
 
 double compulsory_bytes(const Conv2dGeometry& g) { return kFloat * core_conv::compulsory_elements(g); }
 
-// Rows or columns of the kernel that a phase takes, on average.
+// Mean number of rows (or columns) of the kernel that a phase uses.
 double mean_taps(const core_conv::Axis* axes, int phases) {
   double taps = 0;
   for (int i = 0; i < phases; ++i) taps += axes[i].taps;
@@ -49,7 +49,7 @@ KernelWork work_of(const GatherProblem& p, const GatherTile& tile, double bytes)
   work.block.reads = quads * kx * (sizes.window + ky * tile.outs);
   work.block.copies = (input + weights) / sizes.threads;
   work.block.bytes = kFloat * 4 * (sizes.input_copies() + sizes.weight_copies());
-  work.block.tail = tile.groups > 1 ? 230.0 + 9.0 * tile.groups * sizes.sums : 0.0;  // fitted, as model.cpp says
+  work.block.tail = tile.groups > 1 ? 230.0 + 9.0 * tile.groups * sizes.sums : 0.0;  // fitted like model.cpp's constants
   work.blocks = static_cast<double>(p.images) * p.phases() * p.tiles_y * p.tiles_x * p.out_tiles * p.splits;
   work.bytes = bytes;
   return work;
@@ -75,7 +75,7 @@ KernelWork work_of(const WeightProblem& p, const WeightTile& tile, double bytes)
   return work;
 }
 
-// Where it fits the GPU, adds `plan` with one problem, tile and split.
+// Adds `plan` with one problem, tile and number of splits, if it fits the GPU and the limit of the workspace.
 template <class Problem, class Tile>
 void add_candidate(std::vector<CoreConvPlan>& plans, CoreConvPlan plan, Problem CoreConvPlan::*member, const Tile& tile,
                    int splits, double bytes, const Limits& limits) {
@@ -101,7 +101,7 @@ void add_gather(std::vector<CoreConvPlan>& plans, CoreConvPlan plan, const Conv2
   }
 }
 
-// Splits that fill every processor once or a few times, and powers of two.
+// Tries numbers of splits that fill every processor one to four times, and powers of two.
 void add_weight(std::vector<CoreConvPlan>& plans, CoreConvPlan plan, const Conv2dGeometry& g, const Limits& limits) {
   plan.weight = core_conv::weight_problem(g);
   for (plan.tile = 0; plan.tile < static_cast<int>(core_conv::kWeightTiles.size()); ++plan.tile) {

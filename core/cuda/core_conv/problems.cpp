@@ -29,8 +29,8 @@ Axis forward_axis(std::int64_t count, std::int64_t padding, std::int64_t taps) {
   return {narrow_size(count), 0, narrow_size(-padding), narrow_size(taps), 0, 1};
 }
 
-// Pixel i of the image meets pixel (i + padding - k) / stride of the result in row k of the kernel, where that divides: for all i
-// with one remainder these are every stride-th k, and ascending pixels of the result take them downwards.
+// Row k of the kernel connects pixel i of the image with pixel (i + padding - k) / stride of the result, if that is an integer.
+// All i with the same remainder by the stride use every stride-th k. Ascending pixels of the result use descending k.
 Axis gradient_axis(int remainder, int size, int padding, int taps, int stride) {
   Axis axis;
   axis.offset = remainder;
@@ -87,7 +87,7 @@ std::string refusal(const Conv2dGeometry& g, DType dtype) {
     return str("there are ", g.in, " and ", g.out, " channels; the kernels of core convolutions take at most ", kMostChannels);
   if (g.n * g.oh * g.ow * g.out < 1 || g.n * g.h * g.w * g.in < 1) return "there is nothing to compute: an operand is empty";
   constexpr std::int64_t kMost = std::numeric_limits<std::int32_t>::max();
-  constexpr std::int64_t kLeast = 4;  // blocks of a pixel, one for each parity, are counted too
+  constexpr std::int64_t kLeast = 4;  // blocks are counted in 32 bits too: at most one for each pixel and parity
   if (g.n * g.h * g.w * std::max(g.in, kLeast) > kMost || g.n * g.oh * g.ow * std::max(g.out, kLeast) > kMost)
     return "an operand has more elements than 32 bits count; the kernels of core convolutions take fewer";
   return {};

@@ -12,7 +12,7 @@ using core_conv::add_splits;
 using core_conv::GatherProblem;
 using core_conv::WeightProblem;
 
-// An operand of `numel` elements as the kernels take it.
+// Checks that the operand is on a GPU, contiguous and of `numel` elements. Returns its data.
 float* operand(const Tensor& tensor, std::int64_t numel, const char* what) {
   TESSERA_CHECK(tensor.device().is_cuda(), DeviceError, "core_conv: ", what, " is ", describe(tensor), "; needs one on a GPU");
   TESSERA_CHECK(tensor.is_contiguous() && tensor.numel() == numel, ShapeError, "core_conv: operand does not fit the plan: ", what,

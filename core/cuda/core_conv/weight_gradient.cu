@@ -1,4 +1,4 @@
-// The gradient of the weights: every split sums its share of the pixels, stage by stage, into a partial result of its own.
+// The gradient of the weights. Every split sums its share of the pixels, stage by stage, into a separate partial result.
 #include "core/cuda/core_conv/weight_gradient.h"
 
 #include "core/cuda/core_conv/async_copy.cuh"
@@ -19,7 +19,7 @@ __device__ inline void copy_stage(const WeightBlock<kTile, kStride>& block, int 
                              [&](auto width, int item) { return block.template gradient_copy<width>(place, item); });
 }
 
-// Of a tile by its place in the list, because nvcc gives kernels no arguments of class type.
+// The tile is given by its index in the list, because nvcc takes no template arguments of class type for kernels.
 template <int kIndex, int kStride>
 __global__ void __launch_bounds__(WeightSizes(kWeightTiles[kIndex], kStride).threads,
                                   WeightSizes(kWeightTiles[kIndex], kStride).blocks())

@@ -1,5 +1,5 @@
-// How the threads of a grid share [outer, rows, columns] where each keeps to its columns. A block is a tile of neighbouring
-// columns, `across` packs wide, times `down` rows that it takes at once; each thread loads several rows before it computes.
+// How the threads of a grid share [outer, rows, columns]. Each thread keeps to its columns. A block is a tile of neighbouring
+// columns, `across` packs wide, by `down` rows that it takes at once. Each thread loads several rows before it computes.
 #pragma once
 
 #include "core/cuda/kernel/reduce.cuh"
@@ -10,7 +10,7 @@ struct ColumnGrid {
   std::int64_t outer = 1;
   std::int64_t rows = 0;
   std::int64_t columns = 0;
-  std::int64_t tiles = 0;  // blocks side by side
+  std::int64_t tiles = 0;  // blocks next to each other along the columns
   std::int64_t rows_per_part = 0;
   int parts = 1;
   int across = 1;
@@ -19,7 +19,7 @@ struct ColumnGrid {
 
 inline constexpr int kColumnBlock = 256;
 
-// `lanes` elements a pack, `batch` rows a thread loads at once, `blocks_per_processor` blocks to share the rows among.
+// `lanes` elements per pack, `batch` rows that a thread loads at once, `blocks_per_processor` blocks that share the rows.
 inline ColumnGrid column_grid(Device device, std::int64_t outer, std::int64_t rows, std::int64_t columns, int lanes, int batch,
                               int blocks_per_processor) {
   ColumnGrid grid{.outer = outer, .rows = rows, .columns = columns};
@@ -35,7 +35,7 @@ inline ColumnGrid column_grid(Device device, std::int64_t outer, std::int64_t ro
   return grid;
 }
 
-// Where a thread of the grid stands: rows begin, begin + step, ... below end.
+// The part of the grid's work that one thread does: rows begin, begin + step, ... below end.
 struct ColumnPlace {
   std::int64_t outer;
   std::int64_t column;
@@ -57,7 +57,7 @@ struct ColumnPlace {
   __device__ void for_each_batch(Load&& load, Body&& body) const {
     for (std::int64_t row = begin; row < end; row += kBatch * step) {
       Item items[kBatch];
-      int count = 0;  // a quotient of 64 bits would cost more than a load
+      int count = 0;  // counted, because a 64-bit division would cost more than a load
 #pragma unroll
       for (int u = 0; u < kBatch; ++u) {
         if (row + u * step >= end) continue;
@@ -69,7 +69,7 @@ struct ColumnPlace {
   }
 };
 
-// A sum of doubles per column, or several.
+// One or several sums of doubles per column.
 template <int kSums>
 struct Sums {
   double at[kSums];

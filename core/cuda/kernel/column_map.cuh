@@ -1,4 +1,4 @@
-// Maps over [rows, columns] with numbers per column.
+// Maps over [rows, columns] with parameters for each column.
 #pragma once
 
 #include "core/cuda/kernel/column_grid.cuh"
@@ -33,8 +33,8 @@ void map_columns_of(const char* name, Device device, std::int64_t rows, std::int
 
 }  // namespace detail
 
-// op.store<N>(channel, item, row, column) for all of [rows, columns]; channel, Item and load as reduce_columns() has them, outer
-// 0.
+// Calls op.store<N>(channel, item, row, column) for all of [rows, columns]. channel, Item and load are those of reduce_columns(),
+// with outer 0.
 template <class T, class Op>
 void map_columns(const char* name, Device device, std::int64_t rows, std::int64_t columns, bool aligned, const Op& op) {
   if (rows == 0 || columns == 0) return;

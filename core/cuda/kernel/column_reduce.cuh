@@ -1,4 +1,4 @@
-// Reductions over the rows of [outer, rows, columns], in two passes where the columns alone do not fill the chip.
+// Reductions over the rows of [outer, rows, columns]. They take two passes if the columns alone do not fill the chip.
 #pragma once
 
 #include "core/cuda/kernel/column_grid.cuh"
@@ -7,7 +7,7 @@ namespace tessera::cuda {
 
 namespace detail {
 
-// Joins states[me], states[me + step], ... of `count` into states[me], me < step; all threads of the block call it.
+// Joins states[me], states[me + step], ... (`count` states) into states[me], for me < step. All threads of the block call this.
 template <int N, class State>
 __device__ void join_down(State* states, int me, int step, int count, bool takes_part) {
   for (int width = count; width > 1;) {
@@ -79,7 +79,7 @@ __global__ void __launch_bounds__(kColumnBlock)
 
 }  // namespace detail
 
-// Joins partials [outer, parts, columns] of the grid and gives them to op.finish().
+// Joins the partials [outer, parts, columns] of the grid and passes each result to op.finish().
 template <class Op>
 void finish_columns(const char* name, Device device, const Op& op, const ColumnGrid& grid, const typename Op::State* partials) {
   const auto blocks = static_cast<unsigned>((grid.columns + detail::kFinishColumns - 1) / detail::kFinishColumns);
@@ -108,7 +108,7 @@ void reduce_columns_of(const char* name, Device device, std::int64_t outer, std:
 //   State: none(), join(other) in place; Item<N>: N columns of a row; kBatch<N>: rows to load at once;
 //   channel<N>(outer, column): what all rows share; load<N>(channel, row, column) -> Item<N>;
 //   add<N, kBatch>(channel, items, count, first row, place, states): item u < count is row first + u * place.step.
-// Packs are of T where `aligned` (every operand in packs begins, and each row too, at a multiple of 16 bytes), else one element.
+// A pack has kWidest<T> elements if `aligned` (operands in packs and their rows begin at multiples of 16 bytes), otherwise one.
 template <class T, class Op>
 void reduce_columns(const char* name, Device device, std::int64_t outer, std::int64_t rows, std::int64_t columns, bool aligned,
                     const Op& op) {

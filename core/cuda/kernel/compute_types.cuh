@@ -6,8 +6,8 @@
 
 namespace tessera::cuda {
 
-// Calls f.operator()<T>() with the element type of a dtype that kernels compute in Compute<T> for: f32, f64, bf16 and f16. Throws
-// DTypeError, naming the operation, on every other one.
+// Calls f.operator()<T>() with the element type of the dtype if kernels compute with it (in Compute<T>): f32, f64, bf16 and f16.
+// Throws DTypeError, naming the operation, for every other dtype.
 template <class F>
 decltype(auto) dispatch_numbers(DType dtype, const char* operation, F&& f) {
   switch (dtype) {

@@ -1,4 +1,4 @@
-// Elements as kernels move them: several in one access, half types converted in one instruction, packs of them as numbers to
+// How kernels move elements: several in one access, half types converted in one instruction, and packs of elements as numbers to
 // compute with.
 #pragma once
 
@@ -14,7 +14,7 @@
 
 namespace tessera::cuda {
 
-// What widen() and narrow() of core/compute_type.h give, by the instructions for it. NaN stays NaN.
+// The same values as widen() and narrow() of core/compute_type.h, by the instructions for the conversion. NaN stays NaN.
 template <class T>
 __device__ inline auto number_of(T element) {
   if constexpr (std::is_same_v<T, float16>) {
@@ -44,7 +44,7 @@ template <> struct RawOf<4> { using type = std::uint32_t; };
 template <> struct RawOf<8> { using type = uint2; };
 template <> struct RawOf<16> { using type = uint4; };
 
-// Neighbours in memory. Loads and stores are one access each, and need the address to be a multiple of the pack's size.
+// Neighbouring elements in memory. A load or store is one access. Its address must be a multiple of the pack's size.
 template <class T, int kCount>
 struct Pack {
   T elements[kCount];
@@ -62,7 +62,7 @@ __device__ inline void store_pack(T* to, const Pack<T, kCount>& pack) {
   *reinterpret_cast<Raw*>(to) = std::bit_cast<Raw>(pack);
 }
 
-// Neighbours as numbers to compute with. Addresses need the alignment of 16 bytes, or of the pack where that is less.
+// Neighbouring elements as numbers to compute with. Addresses must be aligned to 16 bytes, or to the pack if it is smaller.
 template <class T, int N>
 struct Numbers {
   using Number = decltype(number_of(T()));
@@ -90,11 +90,11 @@ struct Numbers {
   }
 };
 
-// Elements that one access of 16 bytes moves.
+// Number of elements that one access of 16 bytes moves.
 template <class T>
 inline constexpr int kWidest = static_cast<int>(16 / sizeof(T));
 
-// Whether each of the tensors that are defined begins where an access of 16 bytes may.
+// Whether every tensor that is defined begins at a multiple of 16 bytes.
 template <class... Tensors>
 bool all_aligned(const Tensors&... tensors) {
   return (is_aligned(tensors.raw(), 16) && ...);

@@ -1,12 +1,12 @@
-// The sum of exponentials that softmax and cross entropy divide by, in one walk.
+// The sum of exponentials that softmax and cross entropy divide by, in one pass over the elements.
 #pragma once
 
 #include "core/cuda/kernel/reduce.cuh"
 
 namespace tessera::cuda {
 
-// The largest element so far and the sum of exp(x - top): what a softmax needs, joined in one walk (Milakov & Gimelshein 2018,
-// "Online normalizer calculation for softmax"). A NaN reaches the total; elements of -inf add nothing.
+// The largest element so far (top) and the sum of exp(x - top). Softmax needs both; one pass computes them (Milakov & Gimelshein
+// 2018, "Online normalizer calculation for softmax"). A NaN reaches the total. Elements of -inf add nothing.
 template <class C>
 struct ExpSum {
   C top;

@@ -1,5 +1,5 @@
-// What C++ cannot express: a kernel's start and its dynamic shared memory, copies that bypass the registers (sm_80), conversions
-// in one instruction, and the tensor cores' steps. The only header of the kernels that the simulated GPU of the tests replaces.
+// What C++ cannot express: kernel launches and dynamic shared memory, copies that bypass the registers (sm_80), conversions in
+// one instruction, and steps of the tensor cores. This is the only kernel header that the simulated GPU of the tests replaces.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -9,25 +9,25 @@
 
 namespace tessera::cuda {
 
-// Starts a kernel; cudaGetLastError() tells whether that failed.
+// Starts a kernel. cudaGetLastError() tells whether that failed.
 template <class... Parameters>
 void start_kernel(dim3 grid, dim3 block, std::size_t shared, cudaStream_t stream, void (*kernel)(Parameters...),
                   Parameters... arguments) {
   kernel<<<grid, block, shared, stream>>>(arguments...);
 }
 
-// A block's dynamic shared memory, whose size the launch says.
+// A block's dynamic shared memory. The launch sets its size.
 template <class T>
 __device__ inline T* dynamic_shared() {
   extern __shared__ __align__(16) unsigned char dynamic_shared_memory[];
   return reinterpret_cast<T*>(dynamic_shared_memory);
 }
 
-// Copies 16 (4) bytes from global to shared memory, both aligned to that: `bytes` bytes, then zeros. They have arrived after the
-// thread's wait.
+// Copies `bytes` bytes from global to shared memory and fills up 16 (4) bytes with zeros. Both addresses are aligned to 16 (4)
+// bytes. The bytes have arrived after the thread's wait.
 __device__ inline void copy_16_async(void* shared, const void* global, int bytes) {
   const auto to = static_cast<std::uint32_t>(__cvta_generic_to_shared(shared));
-  // For the L2 cache only: what is read again is in shared memory.
+  // Cached in L2 only: data that is read again is read from shared memory.
   asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" ::"r"(to), "l"(global), "r"(bytes) : "memory");
 }
 __device__ inline void copy_4_async(void* shared, const void* global, int bytes) {
@@ -36,15 +36,15 @@ __device__ inline void copy_4_async(void* shared, const void* global, int bytes)
 }
 // Ends a group of this thread's copies.
 __device__ inline void commit_copies() { asm volatile("cp.async.commit_group;" ::: "memory"); }
-// Waits until all of this thread's groups but the newest kNewer have arrived; those of other threads are there after a barrier.
+// Waits until all groups of this thread but the newest kNewer have arrived. Copies of other threads are visible after a barrier.
 template <int kNewer>
 __device__ inline void wait_for_groups() {
   asm volatile("cp.async.wait_group %0;" ::"n"(kNewer) : "memory");
 }
-// The same for all copies, in groups or not.
+// Waits for all copies of this thread, in groups or not.
 __device__ inline void wait_for_copies() { asm volatile("cp.async.wait_all;" ::: "memory"); }
 
-// Half types as their bits, rounded to nearest, ties to even.
+// Conversions between f32 and the bits of half types. They round to nearest, ties to even.
 __device__ __forceinline__ float f16_number(std::uint16_t bits) {
   float number;
   asm("cvt.f32.f16 %0, %1;" : "=f"(number) : "h"(bits));
@@ -60,13 +60,13 @@ __device__ __forceinline__ std::uint16_t bf16_bits(float value) {
   asm("cvt.rn.bf16.f32 %0, %1;" : "=h"(bits) : "f"(value));
   return bits;
 }
-// Ties away from zero.
+// Rounds to nearest, ties away from zero.
 __device__ __forceinline__ unsigned tf32_bits(float value) {
   unsigned bits;
   asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(value));
   return bits;
 }
-// Two numbers side by side, the first in the lower half.
+// Two numbers in one word, the first in the lower half.
 __device__ __forceinline__ unsigned bf16_pair(float first, float second) {
   unsigned bits;
   asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(bits) : "f"(second), "f"(first));
@@ -78,7 +78,7 @@ __device__ __forceinline__ unsigned f16_pair(float first, float second) {
   return bits;
 }
 
-// D += A B of a warp, 16 x 8 sums in f32; who holds which element: PTX ISA, section "Matrix Fragments for mma".
+// D += A B by one warp, 16 x 8 sums in f32. Which lane holds which element: PTX ISA, section "Matrix Fragments for mma".
 __device__ __forceinline__ void mma_tf32(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2]) {  // m16n8k8
   asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {%0,%1,%2,%3}, {%4,%5,%6,%7}, {%8,%9}, {%0,%1,%2,%3};"
       : "+f"(d[0]), "+f"(d[1]), "+f"(d[2]), "+f"(d[3])

@@ -1,4 +1,4 @@
-// The one way to start a kernel: in a range named after the op, on the device's stream, checked.
+// The one way to start a kernel: in a range named after the op, on the device's stream, with a check for errors.
 #pragma once
 
 #include <algorithm>
@@ -12,7 +12,7 @@
 namespace tessera::cuda {
 
 struct LaunchShape {
-  dim3 grid;  // any 0: nothing to do
+  dim3 grid;  // nothing is launched if any is 0
   dim3 block;
   std::size_t shared = 0;  // dynamic, in bytes
 };
@@ -20,7 +20,7 @@ struct LaunchShape {
 template <class... Parameters, class... Arguments>
 void launch(const char* name, Device device, const LaunchShape& shape, void (*kernel)(Parameters...),
             const Arguments&... arguments) {
-  if (shape.grid.x == 0 || shape.grid.y == 0 || shape.grid.z == 0) return;  // an error to CUDA, valid input to us
+  if (shape.grid.x == 0 || shape.grid.y == 0 || shape.grid.z == 0) return;  // an error in CUDA, but valid input here
   const Range range(name);
   const cudaStream_t stream = stream_of(device);
   if (shape.shared != 0) allow_shared(reinterpret_cast<const void*>(kernel), shape.shared, device, name);
@@ -28,7 +28,7 @@ void launch(const char* name, Device device, const LaunchShape& shape, void (*ke
   check(cudaGetLastError(), name);
 }
 
-// Threads for `count` items that kernels walk in strides of the grid: as many as are resident at once, at most one per item.
+// A grid for `count` items that a kernel walks in grid strides: as many threads as are resident at once, at most one per item.
 inline LaunchShape grid_for(std::int64_t count, Device device, unsigned block = 256) {
   const std::int64_t wanted = (count + block - 1) / block;
   const Limits& limits = limits_of(device);
@@ -36,7 +36,7 @@ inline LaunchShape grid_for(std::int64_t count, Device device, unsigned block = 
   return {dim3(static_cast<unsigned>(std::min(wanted, resident))), dim3(block)};
 }
 
-// for (i = first_item(); i < count; i += item_stride()) in kernels launched with grid_for().
+// For loops of kernels launched with grid_for(): for (i = first_item(); i < count; i += item_stride()).
 __device__ inline std::int64_t first_item() { return std::int64_t{blockIdx.x} * blockDim.x + threadIdx.x; }
 __device__ inline std::int64_t item_stride() { return std::int64_t{gridDim.x} * blockDim.x; }
 

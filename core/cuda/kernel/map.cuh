@@ -1,4 +1,4 @@
-// Elementwise kernels over strided operands: y = f(a, b, ...), with the mathematics in a functor that both devices share.
+// Elementwise kernels over strided operands: y = f(a, b, ...). CPU and GPU share the functors that hold the mathematics.
 #pragma once
 
 #include <algorithm>
@@ -23,7 +23,7 @@ inline constexpr unsigned kMapBlock = 256;
 template <std::size_t kInputs>
 inline constexpr int kMapUnroll = kInputs > 2 ? 2 : 4;
 
-// What a thread has loaded of operand K.
+// The items of operand K that a thread has loaded.
 template <std::size_t K, class X, int kWidth, int kUnroll>
 struct LoadedOperand {
   Pack<X, kWidth> packs[kUnroll];
@@ -43,8 +43,8 @@ __device__ inline Pack<X, kWidth> load_item(const X* from, bool repeats) {
   return pack;
 }
 
-// Operand 0 of the offsets is y. All loads stand before the first store; a thread behind the end loads the last item and drops
-// it.
+// Operand 0 of the offsets is y. All loads come before the first store. A thread beyond the last item loads the last item and
+// drops it.
 template <int kWidth, class F, class Y, std::size_t... K, class... X>
 __device__ inline void map_items(const StridedOffsets<sizeof...(X) + 1>& offsets, const F& f, Y* y,
                                  std::index_sequence<K...> indices, const X*... in) {
@@ -137,8 +137,8 @@ struct OneType<T, 0, X...> {
   using Types = MapTypes<T, X...>;
 };
 
-// y [shape], inputs broadcast to it; y may be one of the inputs, at the same elements. The functor takes what number_of() makes
-// of the elements: half types as float, others as they are. Rows of neighbours whose addresses allow it move 16 bytes at a time.
+// y [shape]; the inputs are broadcast to it. y may be one of the inputs, at the same elements. The functor gets number_of() of
+// the elements: half types as float, others unchanged. Neighbouring elements move 16 bytes at a time if their addresses allow it.
 template <class Y, class... X, class F, std::same_as<Tensor>... Inputs>
   requires(sizeof...(X) == sizeof...(Inputs))
 void map_as(MapTypes<Y, X...>, const char* operation, const F& f, const Tensor& y, const Inputs&... inputs) {
@@ -146,7 +146,7 @@ void map_as(MapTypes<Y, X...>, const char* operation, const F& f, const Tensor& 
   detail::map_expanded<Y, X...>(operation, f, y, std::make_index_sequence<sizeof...(X)>(), {inputs.expand(y.shape())...});
 }
 
-// All of one dtype, f32, f64, bf16 or f16. Functor: C operator()(C...) with C = float or double.
+// All tensors have one dtype: f32, f64, bf16 or f16. Functor: C operator()(C...) with C = float or double.
 template <class F, std::same_as<Tensor>... Inputs>
 void map(const char* operation, const F& f, const Tensor& y, const Inputs&... inputs) {
   dispatch_numbers(y.dtype(), operation, [&]<class T>() {

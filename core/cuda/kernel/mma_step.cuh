@@ -1,5 +1,5 @@
-// One step D += A B of a warp on tensor cores: m16n8k16 for bf16 and f16, m16n8k8 for f32 rounded to tf32. The places of a lane's
-// operands and sums are those of the PTX ISA, section "Matrix Fragments for mma": a warp is eight groups of four lanes.
+// One step D += A B by a warp on tensor cores: m16n8k16 for bf16 and f16, m16n8k8 for f32 rounded to tf32. The PTX ISA, section
+// "Matrix Fragments for mma", gives the places of a lane's operands and sums. A warp is eight groups of four lanes.
 #pragma once
 
 #include <type_traits>
@@ -9,9 +9,9 @@
 
 namespace tessera::cuda {
 
-// What lane `lane` of a group reads of a row of A (`left`) or a column of B (`right`, weights in f32, rounded here), in the first
-// or second half of the step's depth; either serves both operands where their neighbours lie along the depth. T is bf16 or f16;
-// float stands for tf32.
+// What lane `lane` of a group reads of a row of A (`left`) or of a column of B (`right`, weights in f32, rounded here), in the
+// first or second half of the step's depth. Either function serves both operands if neighbouring elements are along the depth.
+// T is bf16 or f16; float stands for tf32.
 template <class T>
 struct MmaStep {
   static constexpr bool kBf16 = std::is_same_v<T, bfloat16>;

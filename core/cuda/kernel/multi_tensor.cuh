@@ -1,5 +1,5 @@
-// Kernels over the elements of many tensors, most of which are too small for a launch of their own. What they need of each tensor
-// travels in the launch's parameters, so that a step copies nothing to the device.
+// Kernels over the elements of many tensors, most of which are too small for a separate launch. The launch's parameters hold
+// what the kernel needs of each tensor, so that a step copies nothing to the device.
 #pragma once
 
 #include <cstdint>
@@ -15,17 +15,17 @@
 namespace tessera::cuda {
 
 inline constexpr int kManyThreads = 256;
-inline constexpr int kManyItems = 16;  // elements of a thread
-inline constexpr std::int64_t kManyChunk = std::int64_t{kManyThreads} * kManyItems;  // of a block
+inline constexpr int kManyItems = 16;  // elements of one thread
+inline constexpr std::int64_t kManyChunk = std::int64_t{kManyThreads} * kManyItems;  // elements of one block
 
-// Which elements of its tensor a thread holds.
+// The part of a tensor from which a thread takes its elements.
 struct ThreadShare {
   std::int64_t begin;
   std::int64_t left;  // from begin to the tensor's end
   bool packs;
 };
 
-// kWidth elements of the widest type are 16 bytes; the same for all tensors of an entry, so that values[j] are of one element.
+// kWidth elements of the widest type are 16 bytes. All tensors of an entry use one width, so that values[j] are of one element.
 template <int kWidth, class T>
 __device__ inline void load_share(const T* from, const ThreadShare& share, T (&values)[kManyItems]) {
   if (share.packs) {
@@ -63,7 +63,7 @@ __device__ inline void store_share(T* to, const ThreadShare& share, const T (&va
   }
 }
 
-// A null mask keeps everything.
+// A null mask keeps every element.
 template <int kWidth>
 __device__ inline void load_mask(const std::uint8_t* mask, const ThreadShare& share, std::uint8_t (&kept)[kManyItems]) {
   if (mask != nullptr) return load_share<kWidth>(mask, share, kept);
@@ -71,8 +71,8 @@ __device__ inline void load_mask(const std::uint8_t* mask, const ThreadShare& sh
   for (int j = 0; j < kManyItems; ++j) kept[j] = 1;
 }
 
-// Every Entry has `std::int64_t count` and `bool packs`: whether all its addresses take 16 bytes (of a mask: its share) at once.
-// ends[i]: blocks of the entries up to and with i. A launch takes 32,764 bytes of parameters.
+// Every Entry has `std::int64_t count` and `bool packs`: whether its addresses allow packs of 16 bytes (shorter packs of a mask).
+// ends[i]: number of blocks of entries 0 to i. A launch takes 32,764 bytes of parameters.
 template <class Entry>
 struct Many {
   static constexpr int kMost = 320;
@@ -105,7 +105,7 @@ T* data_or_null(const Tensor& tensor) {
   return tensor.defined() ? tensor.data<T>() : nullptr;
 }
 
-// Whether packs of the width that T has may be moved at all of the addresses; a mask's are a quarter or an eighth as long.
+// Whether all addresses allow packs of 16 bytes of T. Packs of a mask have as many elements, in a quarter or an eighth of that.
 template <class T>
 bool takes_packs(std::initializer_list<const void*> tensors, const void* mask = nullptr) {
   for (const void* const tensor : tensors) {
@@ -114,7 +114,7 @@ bool takes_packs(std::initializer_list<const void*> tensors, const void* mask = 
   return is_aligned(mask, 16 / sizeof(T));
 }
 
-// Calls run(many, blocks) for as few groups of the non-empty entries as launches take.
+// Calls run(many, blocks) for groups of the non-empty entries, each as large as a launch takes.
 template <class Entry, class Run>
 void for_each_many(std::span<const Entry> entries, Run&& run) {
   Many<Entry> many;

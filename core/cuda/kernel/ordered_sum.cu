@@ -10,7 +10,7 @@
 namespace tessera::cuda {
 namespace {
 
-// A number outside of the rows becomes `rows`, which sorts behind all of them.
+// A number outside the rows becomes `rows`, which sorts after all of them.
 __global__ void number_rows_kernel(const std::int64_t* numbers, std::int64_t count, std::int64_t rows, std::uint32_t* keys,
                                    std::int32_t* positions) {
   for (std::int64_t i = first_item(); i < count; i += item_stride()) {
@@ -20,7 +20,7 @@ __global__ void number_rows_kernel(const std::int64_t* numbers, std::int64_t cou
   }
 }
 
-// begins[r]: the first sorted key that is not below r, for r in 0..rows.
+// begins[r]: index of the first sorted key that is not below r, for r in 0..rows.
 __global__ void row_begins_kernel(const std::uint32_t* keys, std::int64_t count, std::int64_t rows, std::int32_t* begins) {
   for (std::int64_t row = first_item(); row <= rows; row += item_stride()) {
     std::int64_t low = 0;

@@ -13,7 +13,7 @@
 
 namespace tessera::cuda {
 
-// The larger one that is a number; NaN only where both are.
+// The larger of two numbers. A NaN loses to a number, so the result is NaN only if both are.
 __device__ inline float larger(float a, float b) { return fmaxf(a, b); }
 __device__ inline double larger(double a, double b) { return fmax(a, b); }
 
@@ -38,8 +38,8 @@ __device__ V shuffle_xor(const V& value, int mask) {
   return std::bit_cast<V>(words);
 }
 
-// Over groups of `width` neighbouring lanes, a power of two; every lane of the warp takes part, and gets its group's result. The
-// lower lane's value is the first operand, so that both lanes of a pair compute the same bits.
+// Reduces over groups of kWidth neighbouring lanes (a power of two). Every lane of the warp takes part and gets its group's
+// result. The lower lane's value is the first operand, so that both lanes of a pair compute the same bits.
 template <int kWidth, class V, class Join>
 __device__ V warp_reduce(V value, Join join) {
 #pragma unroll
@@ -50,16 +50,16 @@ __device__ V warp_reduce(V value, Join join) {
   return value;
 }
 
-// Over the kThreads threads of a block, 64 to 1024 and a power of two; every thread gets the result.
+// Reduces over the kThreads threads of a block (a power of two, 64 to 1024). Every thread gets the result.
 template <int kThreads, class V, class Join>
 __device__ V block_reduce(V value, Join join) {
   constexpr int kWarps = kThreads / 32;
   static_assert(kWarps >= 2 && kWarps <= 32 && (kWarps & (kWarps - 1)) == 0);
-  __shared__ __align__(16) std::byte room[kWarps * sizeof(V)];  // bytes: shared objects cannot have constructors
+  __shared__ __align__(16) std::byte room[kWarps * sizeof(V)];  // bytes, because shared objects cannot have constructors
   V* const parts = reinterpret_cast<V*>(room);
   const unsigned warp = threadIdx.x / 32, lane = threadIdx.x % 32;
   value = warp_reduce<32>(value, join);
-  __syncthreads();  // behind the last call's reads
+  __syncthreads();  // after the reads of the last call
   if (lane == 0) parts[warp] = value;
   __syncthreads();
   return warp_reduce<kWarps>(parts[threadIdx.x % kWarps], join);
@@ -90,14 +90,14 @@ __global__ void __launch_bounds__(kItemsBlock)
 
 }  // namespace detail
 
-// Room for intermediate results on the device, owned by the tensor.
+// A tensor of bytes with room for `count` intermediate results on the device.
 template <class State>
 Tensor states_on(Device device, std::int64_t count) {
   return Tensor::empty({count * static_cast<std::int64_t>(sizeof(State))}, DType::u8, device);
 }
 
-// finish(state) on the device, with item(0) ... item(count - 1) joined to `neutral`. Items are read in strides of the grid: join
-// must be associative and commutative but for rounding.
+// Calls finish(state) on the device, with item(0) ... item(count - 1) joined to `neutral`. Items are read in grid strides: join
+// must be associative and commutative up to rounding.
 template <class State, class Item, class Join, class Finish>
 void reduce_items(const char* name, Device device, std::int64_t count, const State& neutral, const Item& item, const Join& join,
                   const Finish& finish) {

@@ -6,7 +6,7 @@
 namespace tessera::cuda {
 namespace {
 
-// Where the CPU's compiler fuses a multiplication and an addition, so do these: uniform numbers have the same bits.
+// Uses fma() where the CPU's compiler fuses a multiplication and an addition, so that uniform numbers have the same bits.
 struct Uniform {
   double low, range;
   __device__ void operator()(const std::array<std::uint32_t, 4>& words, double (&values)[4]) const {

@@ -1,23 +1,23 @@
-// Kernels that treat each row of [rows, n] on its own: a group of threads holds a row in registers, so that memory is walked
-// once; rows that do not fit there are walked again, out of the cache.
+// Kernels that treat each row of [rows, n] separately. A group of threads holds a row in registers, so that memory is read once.
+// Rows that do not fit in registers are read again, from the cache.
 #pragma once
 
 #include "core/cuda/kernel/reduce.cuh"
 
 namespace tessera::cuda {
 
-// How a thread of a group walks a row in packs of N: pack k begins at begin + k * kStep. It keeps kRegisterPacks of them in
-// registers, all that it has; 0: more than fit there. Rows behind the last one are walked as empty, because shuffles need every
-// lane.
+// How a thread of a group walks a row in packs of N elements: pack k begins at begin + k * kStep. The thread keeps all its packs
+// in registers, at most kRegisterPacks. kRegisterPacks is 0 if they do not fit there. Rows after the last one are walked as empty
+// rows, because shuffles need every lane.
 template <int kGroup, int N, int kRegisterPacks>
 struct RowWalk {
   static constexpr int kPack = N;
   static constexpr int kPacks = kRegisterPacks;
   static constexpr std::int64_t kStep = std::int64_t{kGroup} * N;
   std::int64_t row;
-  std::int64_t begin;  // of this thread's first pack, in the tensor
-  std::int64_t end;  // of the row
-  std::int64_t column;  // of this thread's first pack
+  std::int64_t begin;  // index of this thread's first pack in the tensor
+  std::int64_t end;  // end of the row in the tensor
+  std::int64_t column;  // column of this thread's first pack
 
   __device__ bool first() const { return threadIdx.x % kGroup == 0; }
   __device__ bool holds(int k) const { return begin + k * kStep < end; }
@@ -30,7 +30,7 @@ struct RowWalk {
     else return block_reduce<kGroup>(value, join);
   }
 
-  // Calls body(k, index) for the packs that a thread keeps in registers, or body(0, index) for all of its packs when none are.
+  // Calls body(k, index) for the packs that a thread keeps in registers, or body(0, index) for all its packs if it keeps none.
   template <class Body>
   __device__ void for_each(Body&& body) const {
     if constexpr (kRegisterPacks > 0) {
@@ -43,8 +43,8 @@ struct RowWalk {
     }
   }
 
-  // Calls body.template operator()<width>(k, index) likewise. Of rows that are not held only packs at a multiple of N are whole,
-  // wherever the row begins in the tensor; what lies around them comes one by one, as packs of width 1.
+  // Calls body.template operator()<width>(k, index) likewise. In rows that are not held, only packs at a multiple of N in the
+  // tensor are whole, wherever the row begins. The elements before and after them come one by one, as packs of width 1.
   template <class Body>
   __device__ void for_each_piece(Body&& body) const {
     if constexpr (kRegisterPacks > 0) {
@@ -106,7 +106,7 @@ void launch_rows_of(const char* name, Device device, std::int64_t rows, std::int
   launch_group<kMostGroup, N, 0>(name, device, rows, n, op);
 }
 
-// Of a tensor that is aligned, in rows that begin anywhere and are not held.
+// For an aligned tensor whose rows begin anywhere. False, and nothing is launched, if registers can hold a row.
 template <class T, class Op>
 bool launch_pieces(const char* name, Device device, std::int64_t rows, std::int64_t n, const Op& op) {
   if (n <= kMostGroup * most_packs(1)) return false;
@@ -116,9 +116,9 @@ bool launch_pieces(const char* name, Device device, std::int64_t rows, std::int6
 
 }  // namespace detail
 
-// op(walk, inside) for each row of [rows, n] with elements of T, `inside` false for threads behind the last row. `aligned`: every
-// operand that is read or written in packs begins at a multiple of 16 bytes. An op with a member type Pieces walks by
-// for_each_piece().
+// Calls op(walk, inside) for each row of [rows, n] with elements of T. `inside` is false for threads after the last row.
+// `aligned`: every operand that is read or written in packs begins at a multiple of 16 bytes. An op with a member type Pieces
+// walks by for_each_piece().
 template <class T, class Op>
 void launch_rows(const char* name, Device device, std::int64_t rows, std::int64_t n, bool aligned, const Op& op) {
   if (rows == 0 || n == 0) return;

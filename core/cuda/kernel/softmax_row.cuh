@@ -1,5 +1,5 @@
-// Softmax of a row of scale * x, its logarithm, and their gradients: for the walks of row_kernel.cuh, which hold a row in
-// registers or read it again.
+// Softmax of a row of scale * x, log-softmax, and the gradients of both, for the walks of row_kernel.cuh. A walk holds a row in
+// registers or reads it again.
 #pragma once
 
 #include "core/cuda/kernel/compute_types.cuh"
@@ -71,7 +71,7 @@ struct SoftmaxForward {
   }
 };
 
-// softmax: scale * y * (g - sum(g * y)); its logarithm, of no scale: g - exp(y) * sum(g).
+// Softmax: scale * y * (g - sum(g * y)). Log-softmax, which has no scale: g - exp(y) * sum(g).
 template <class T, bool kLog>
 struct SoftmaxBackward {
   using C = Compute<T>;
@@ -87,7 +87,7 @@ struct SoftmaxBackward {
     Values a[kPacks];
     Values b[kPacks];
     C sum = 0;
-    double long_sum = 0;  // of a row that is not held: too many terms for C
+    double long_sum = 0;  // for a row that is not held: it has too many terms for a sum in C
     walk.for_each([&](int k, std::int64_t at) {
       a[k] = Values::load(y + at);
       b[k] = Values::load(g + at);

@@ -6,7 +6,7 @@
 namespace tessera::cuda {
 namespace {
 
-// The values travel as the kernel's arguments: a copy from pageable memory could make the host wait.
+// The values are arguments of the kernel, because a copy from pageable memory could make the host wait.
 __global__ void publish_step_kernel(StepStateData data, bool published_alone, StepStateData* state) {
   if (published_alone) {
     data.loss_scale = state->loss_scale;

@@ -15,19 +15,19 @@ struct Identity {
 constexpr unsigned kTile = 32;
 constexpr unsigned kTileRows = 8;
 
-// Axes `from` and `to` are those in which source and target have neighbours; the others are walked around them.
+// `from` is the axis along which the source has stride 1, `to` the one of the target. `others` are the remaining axes.
 struct Transpose {
   StridedOffsets<2> others;
   std::uint32_t size_from, size_to;
-  std::uint32_t stride_to;  // of the source along `to`
-  std::uint32_t stride_from;  // of the target along `from`
+  std::uint32_t stride_to;  // stride of the source along `to`
+  std::uint32_t stride_from;  // stride of the target along `from`
   Divisor tiles_from, tiles_to;
 };
 
 template <class T>
 __global__ void __launch_bounds__(kTile * kTileRows)
     transpose_kernel(const __grid_constant__ Transpose t, const T* source, T* target) {
-  __shared__ T tile[kTile][kTile + 1];  // the odd pitch keeps columns apart in the banks
+  __shared__ T tile[kTile][kTile + 1];  // the odd pitch avoids bank conflicts when columns are read
   const std::uint32_t above = t.tiles_from.quotient(blockIdx.x);
   const std::uint32_t other = t.tiles_to.quotient(above);
   const std::uint32_t from = (blockIdx.x - above * t.tiles_from.divisor) * kTile;
@@ -47,7 +47,7 @@ __global__ void __launch_bounds__(kTile * kTileRows)
   }
 }
 
-// The axis of at least half a tile along which the operand has neighbours; -1 when it has none.
+// The axis along which the operand has stride 1 and at least half a tile of elements. -1 if there is none.
 int neighbours(const StridedLoop<2>& loop, std::size_t operand) {
   for (int axis = 0; axis < loop.rank; ++axis) {
     const auto at = static_cast<std::size_t>(axis);
@@ -79,14 +79,14 @@ Transpose make_transpose(const StridedLoop<2>& loop, std::size_t from, std::size
   return t;
 }
 
-// Elements of one size move as integers.
+// Elements are copied as unsigned integers of the same size.
 template <class Raw>
 void copy_raw(Device device, const StridedLoop<2>& whole, const Raw* source, Raw* target) {
   for_each_part<2>(whole, {}, [&](const StridedLoop<2>& loop, const std::array<std::int64_t, 2>& at) {
     const int from = neighbours(loop, 0);
     const int to = neighbours(loop, 1);
     if (from < 0 || to < 0 || from == to) {
-      StridedLoop<2> swapped = loop;  // the map's operand 0 is what it writes
+      StridedLoop<2> swapped = loop;  // the map writes operand 0
       std::swap(swapped.strides[0], swapped.strides[1]);
       const Raw* const x = source + at[0];
       return detail::map_loop("copy", device, Identity{}, swapped, target + at[1], std::index_sequence<0>(), x);

@@ -1,4 +1,4 @@
-// Offsets of numbered elements in several strided operands, in 32 bits and without a division.
+// Offsets of the n-th item in several strided operands, in 32 bits and without a division.
 #pragma once
 
 #include <algorithm>
@@ -26,12 +26,12 @@ struct Divisor {
   }
 };
 
-// `width` neighbours of the innermost axis are one item. Axes are innermost first.
+// One item is `width` neighbours along the innermost axis. Axes are ordered innermost first.
 template <std::size_t N>
 struct StridedOffsets {
   int rank = 1;
   std::uint32_t items = 0;
-  std::uint32_t tail = 0;  // elements of a single row behind its last whole item
+  std::uint32_t tail = 0;  // elements after the last whole item, in a loop of a single row
   Divisor sizes[Shape::kMaxRank];  // in items
   std::uint32_t strides[Shape::kMaxRank][N] = {};  // in elements, from item to item
   bool repeats[N] = {};  // one element serves a whole item
@@ -54,7 +54,7 @@ std::int64_t numel_of(const StridedLoop<N>& loop) {
   return loop.outer() * loop.inner();
 }
 
-// Whether 32 bits hold every item's number and every operand's offsets.
+// Whether 32 bits hold the number of every item and the offsets of every operand.
 template <std::size_t N>
 bool fits_32_bits(const StridedLoop<N>& loop) {
   constexpr std::int64_t kLimit = (std::int64_t{1} << 31) - 1;
@@ -69,7 +69,7 @@ bool fits_32_bits(const StridedLoop<N>& loop) {
   return true;
 }
 
-// Of a loop that fits. A width above 1 needs inner strides of 0 or 1 and, but for a single row, an inner size that it divides.
+// For a loop that fits 32 bits. A width above 1 needs inner strides of 0 or 1, and must divide the inner size if rows > 1.
 template <std::size_t N>
 StridedOffsets<N> strided_offsets(const StridedLoop<N>& loop, int width) {
   StridedOffsets<N> offsets;
@@ -86,12 +86,12 @@ StridedOffsets<N> strided_offsets(const StridedLoop<N>& loop, int width) {
   return offsets;
 }
 
-// Calls visit(part, offsets of its first element) for parts that fit, the loop itself if it does.
+// Calls visit(part, offsets of its first element) for parts that fit 32 bits, or for the loop itself if it fits.
 template <std::size_t N, class Visit>
 void for_each_part(StridedLoop<N> loop, const std::array<std::int64_t, N>& at, Visit&& visit) {
   if (fits_32_bits(loop)) return visit(loop, at);
   std::size_t longest = 0;
-  std::int64_t reach = 0;  // of the longest axis, in elements of the operand that it takes farthest
+  std::int64_t reach = 0;  // largest distance along the longest axis in any operand, in elements
   for (std::size_t axis = 0; axis < static_cast<std::size_t>(loop.rank); ++axis) {
     std::int64_t stride = 1;
     for (std::size_t k = 0; k < N; ++k) stride = std::max(stride, loop.strides[k][axis]);
@@ -99,7 +99,7 @@ void for_each_part(StridedLoop<N> loop, const std::array<std::int64_t, N>& at, V
     reach = (loop.sizes[axis] - 1) * stride;
     longest = axis;
   }
-  constexpr std::int64_t kStep = 4096;  // the second half of a row begins as aligned as the first
+  constexpr std::int64_t kStep = 4096;  // keeps the second half of a row as aligned as the first
   const std::int64_t size = loop.sizes[longest];
   const std::int64_t half = size > 2 * kStep ? size / 2 / kStep * kStep : size / 2;
   std::array<std::int64_t, N> behind = at;

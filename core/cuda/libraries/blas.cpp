@@ -20,7 +20,7 @@ thread_local std::map<std::string, std::size_t> runs;
 
 // A product without its epilogue, as the library sees it.
 struct Call {
-  StridedProduct product;  // regular()
+  StridedProduct product;  // after regular()
   Device device;
   DType factors, result;
   const void* a;
@@ -43,7 +43,7 @@ Call call_of(const Product& p) {
   return {regular(product), p.y.device(), p.a.dtype(), p.y.dtype(), p.a.raw(), p.b.raw(), p.y.raw()};
 }
 
-// What the first elements of all matrices and of the bias have in common; a missing bias lies well.
+// The alignment in bytes that all matrices and the bias share, at most kFullAlignment. A missing bias counts as aligned.
 std::int64_t alignment_of(const Call& c, const void* bias) {
   std::uintptr_t places = static_cast<std::uintptr_t>(kFullAlignment);
   for (const void* const place : {c.a, c.b, static_cast<const void*>(c.y), bias}) places |= std::bit_cast<std::uintptr_t>(place);
@@ -68,7 +68,7 @@ std::shared_ptr<BlasPlan> build(const BlasRequest& r, const BlasOperands& operan
   return plan;
 }
 
-// False where the library has no algorithm with this epilogue; nothing is written then.
+// Returns false and writes nothing if the library has no algorithm with this epilogue.
 bool multiply_by_library(const Call& c, cublasLtEpilogue_t epilogue, const Tensor& bias, const char* operation) {
   thread_local PlanCache<BlasPlan> cache;
   const BlasOperands operands{c.a, c.b, c.y, bias.defined() ? bias.raw() : nullptr};
@@ -81,7 +81,7 @@ bool multiply_by_library(const Call& c, cublasLtEpilogue_t epilogue, const Tenso
   return true;
 }
 
-// With the bias and the rectifier in the product where the library has it so, otherwise behind it.
+// Adds the bias and applies the ReLU in the library's epilogue if it has that one, otherwise after the product.
 bool multiply_and_finish(const Product& p, const Call& call, const char* operation) {
   const bool fits = p.bias.defined() && p.bias.dtype() == p.y.dtype() && is_aligned(p.bias.raw(), kFullAlignment);
   if (fits && multiply_by_library(call, p.relu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS, p.bias, operation)) {
@@ -93,7 +93,7 @@ bool multiply_and_finish(const Product& p, const Call& call, const char* operati
   return true;
 }
 
-// Sums that the library takes along the way read a once less; in f32 it would round them to the product's precision.
+// With the sums in the library's epilogue, a is read once less. In f32 that would round them to the product's precision.
 bool multiply_with_sums(const Product& p, const Call& call, const char* operation) {
   if (!is_half(p.a.dtype()) || p.row_sums.dtype() != p.y.dtype() || !is_aligned(p.row_sums.raw(), kFullAlignment)) return false;
   return multiply_by_library(call, CUBLASLT_EPILOGUE_BGRADB, p.row_sums, operation);

@@ -14,7 +14,7 @@
 namespace tessera::cuda {
 namespace {
 
-// NVIDIA's advice for Hopper; more gains nothing.
+// In bytes, as NVIDIA advises for Hopper. More gains nothing.
 constexpr std::size_t kWorkspace = std::size_t{32} << 20;
 constexpr int kMostProposals = 8;
 
@@ -31,9 +31,9 @@ void set(cublasLtMatmulPreference_t preference, cublasLtMatmulPreferenceAttribut
   check(cublasLtMatmulPreferenceSetAttribute(preference, attribute, &value, sizeof(value)), "matmul");
 }
 
-// Matrices [rows, columns] as memory has them, rows `lead` elements apart.
+// Row-major matrices [rows, columns] in memory. Rows are `lead` elements apart, matrices `apart` elements.
 struct Stored {
-  bool transposed;  // what the product reads is the other way round
+  bool transposed;  // the product reads the transpose
   std::int64_t rows, columns, lead, apart;
 
   bool without_gaps(std::int64_t batch) const { return lead == columns && (batch == 1 || apart == rows * columns); }
@@ -47,7 +47,7 @@ Stored stored_a(const StridedProduct& p) { return stored(p.a, p.m, p.k); }
 Stored stored_b(const StridedProduct& p) { return stored(p.b, p.k, p.n); }
 Stored stored_y(const StridedProduct& p) { return stored(p.y, p.m, p.n); }
 
-// The library counts in columns: our row-major [rows, columns] is its [columns, rows].
+// The library is column-major: our row-major [rows, columns] is its [columns, rows].
 Layout make_layout(DType dtype, const Stored& matrices, std::int64_t batch) {
   cublasLtMatrixLayout_t layout = nullptr;
   check(cublasLtMatrixLayoutCreate(&layout, blas_type(dtype), static_cast<std::uint64_t>(matrices.columns),
@@ -66,7 +66,7 @@ cublasComputeType_t compute_type(const BlasRequest& r) {
 
 std::int32_t transposition(const Stored& matrices) { return matrices.transposed ? CUBLAS_OP_T : CUBLAS_OP_N; }
 
-// The library's A is our b: y' = op(b)' op(a)' in its columns.
+// The library's A is our b: it computes y' = op(b)' op(a)' in column-major order.
 Operation make_operation(const BlasRequest& r) {
   cublasLtMatmulDesc_t desc = nullptr;
   check(cublasLtMatmulDescCreate(&desc, compute_type(r), r.factors == DType::f64 ? CUDA_R_64F : CUDA_R_32F), "matmul");
@@ -82,7 +82,7 @@ Preference make_preference(const BlasRequest& r) {
   check(cublasLtMatmulPreferenceCreate(&made), "matmul");
   Preference owned(made);
   set(made, CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES, std::uint64_t{kWorkspace});
-  // Partial sums are added up in a fixed order, and without a rounding to half.
+  // Partial sums are added in a fixed order and without rounding to a half type.
   const std::uint32_t in_order = CUBLASLT_REDUCTION_SCHEME_COMPUTE_TYPE;
   const std::uint32_t as_result = is_half(r.result) ? 0 : CUBLASLT_REDUCTION_SCHEME_OUTPUT_TYPE;
   set(made, CUBLASLT_MATMUL_PREF_REDUCTION_SCHEME_MASK, in_order | as_result);
@@ -93,7 +93,7 @@ Preference make_preference(const BlasRequest& r) {
   return owned;
 }
 
-// 0 for what an algorithm does not have.
+// The value of the attribute, or 0 if the algorithm does not have it.
 template <class Value>
 Value configured(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulAlgoConfigAttributes_t attribute) {
   Value value{};
@@ -102,7 +102,7 @@ Value configured(const cublasLtMatmulAlgo_t& algorithm, cublasLtMatmulAlgoConfig
   return status == CUBLAS_STATUS_SUCCESS ? value : Value{};
 }
 
-// What tells algorithms apart.
+// A name that tells algorithms apart.
 std::string name_of(const cublasLtMatmulAlgo_t& algorithm) {
   return str("lt", configured<std::int32_t>(algorithm, CUBLASLT_ALGO_CONFIG_ID), " tile",
              configured<std::uint32_t>(algorithm, CUBLASLT_ALGO_CONFIG_TILE_ID), " stages",
@@ -114,7 +114,7 @@ std::string name_of(const cublasLtMatmulAlgo_t& algorithm) {
              configured<std::uint16_t>(algorithm, CUBLASLT_ALGO_CONFIG_CLUSTER_SHAPE_ID));
 }
 
-// " a20+5": a's rows 20 elements apart, its matrices 5. Empty where there are no gaps.
+// For example " a20+5": the rows of a are 20 elements apart, its matrices 5. Empty if there are no gaps.
 std::string gaps(const char* name, const Stored& matrices, std::int64_t batch) {
   return matrices.without_gaps(batch) ? std::string() : str(' ', name, matrices.lead, '+', matrices.apart);
 }

@@ -13,10 +13,10 @@
 namespace tessera::cuda {
 namespace {
 
-constexpr std::int64_t kAlignment = 16;  // bytes, the most that engines ask for; our blocks have more
-constexpr std::int64_t kImageId = 1, kFilterId = 2, kResultId = 3;  // of the tensors in a pass
+constexpr std::int64_t kAlignment = 16;  // bytes; engines ask for no more, and our blocks have more
+constexpr std::int64_t kImageId = 1, kFilterId = 2, kResultId = 3;  // ids of the tensors in a pass
 
-// Of a tensor with the dimensions that cuDNN names: images, channels, height, width.
+// Strides of a tensor with dimensions in cuDNN's order: images, channels, height, width.
 std::vector<std::int64_t> strides_of(const std::vector<std::int64_t>& dims, ImageLayout layout) {
   const std::int64_t c = dims[1], h = dims[2], w = dims[3];
   if (layout == ImageLayout::channels_last) return {h * w * c, 1, w * c, c};
@@ -50,7 +50,7 @@ DnnBackend convolution(const Conv2dGeometry& g) {
   return made;
 }
 
-// What differs between the passes' operations.
+// The constants that differ between the operations of the passes.
 struct PassNames {
   cudnnBackendDescriptorType_t operation;
   cudnnBackendAttributeName_t convolution, x, weight, y, alpha, beta;
@@ -157,7 +157,7 @@ bool may_take(const Engine& engine, const DnnRequest& r) {
   return f32 || !engine.has({CUDNN_NUMERICAL_NOTE_WINOGRAD});
 }
 
-// Type and value of each knob that the configuration sets, in the order of types: two heuristics offer the same one often.
+// Type and value of each knob that the configuration sets, sorted by type, because two heuristics often offer the same one.
 std::vector<std::pair<int, std::int64_t>> knobs_of(const DnnBackend& config) {
   std::vector<DnnBackend> choices;
   std::vector<cudnnBackendDescriptor_t> handles;
@@ -184,7 +184,7 @@ std::vector<std::pair<int, std::int64_t>> knobs_of(const DnnBackend& config) {
   return knobs;
 }
 
-// What tells configurations apart: the engine's index and its knobs.
+// Tells configurations apart: the engine's index and its knobs.
 using Identity = std::pair<std::int64_t, std::vector<std::pair<int, std::int64_t>>>;
 
 std::string name_of(const Identity& identity) {
@@ -193,7 +193,7 @@ std::string name_of(const Identity& identity) {
   return name;
 }
 
-// With the plan of a configuration; none where the configuration was offered, but not for this GPU or these sizes.
+// An engine with its plan. Nothing if the offered configuration does not suit this GPU or these sizes, or needs more workspace.
 std::optional<DnnEngine> with_plan(cudnnHandle_t handle, DnnBackend config, const Identity& identity, std::string offer,
                                    std::int64_t most_workspace) {
   DnnBackend plan(CUDNN_BACKEND_EXECUTION_PLAN_DESCRIPTOR);
@@ -208,7 +208,7 @@ std::optional<DnnEngine> with_plan(cudnnHandle_t handle, DnnBackend config, cons
   return DnnEngine{std::move(offer), identity.first, name_of(identity), std::move(config), std::move(plan), workspace};
 }
 
-// Adds the first of a list, without those that `seen` holds.
+// Adds at most `most` engines from the front of a list, without those that `seen` holds.
 void add_engines(cudnnHandle_t handle, std::vector<DnnBackend> configs, const std::string& list, std::size_t most,
                  const DnnRequest& request, std::set<Identity>& seen, std::vector<DnnEngine>& engines) {
   std::size_t added = 0;
@@ -223,7 +223,7 @@ void add_engines(cudnnHandle_t handle, std::vector<DnnBackend> configs, const st
       if (!made) continue;
       engines.push_back(*std::move(made));
       ++added;
-    } catch (const DeviceError& error) {  // the others can run
+    } catch (const DeviceError& error) {  // the other engines can still run
       log_warning(str("conv2d: cuDNN's ", list, ' ', i, " takes no part: ", error.what()));
     }
   }

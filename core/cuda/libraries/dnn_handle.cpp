@@ -12,8 +12,8 @@ bool lacks_memory(cudnnStatus_t status) {
          status == CUDNN_STATUS_INTERNAL_ERROR_DEVICE_ALLOCATION_FAILED;
 }
 
-// The thousands of a status tell its kind: 2xxx are arguments that are not allowed together, 3xxx kernels that do not exist, 4xxx
-// internal errors.
+// The thousands of a status give its kind: 2xxx are arguments that are not allowed together, 3xxx are kernels that do not exist,
+// 4xxx are internal errors.
 int kind_of(cudnnStatus_t status) { return static_cast<int>(status) / 1000; }
 
 }  // namespace

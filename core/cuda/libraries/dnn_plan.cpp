@@ -17,10 +17,10 @@
 
 namespace tessera::cuda {
 
-// x, weight and y of the forward pass, or what stands for them in a backward one.
+// x, weight and y of the forward pass, or the tensors in their places in a backward pass.
 struct DnnDescriptors {
   Conv2dPass pass;
-  DType dtype;  // of images
+  DType dtype;  // of the images
   DType weight_dtype;
   ConvEpilogue epilogue;
   Device device;
@@ -35,12 +35,12 @@ namespace {
 using Algorithm = DnnConvolution::Algorithm;
 
 constexpr std::size_t kWorkspace = std::size_t{256} << 20;
-// What a clock chooses among: in bf16 enough to hold the fastest of all that the library has on most convolutions of an H100, but
-// not on images of 8x8 pixels.
+// The engines that are timed to choose from. In bf16 they include the library's fastest engine for most convolutions on an H100,
+// but not for images of 8x8 pixels.
 constexpr DnnLists kToChoose{.a = 6, .b = 2, .fallback = 2};
 constexpr DnnLists kFirst{.a = 1};
-constexpr int kMostAlgorithms = 16;  // twice what the library has of a pass: with and without tensor cores
-constexpr const char* kOfEngines = "cudnn ";  // in front of the library's version
+constexpr int kMostAlgorithms = 16;  // twice the library's number for a pass: with and without tensor cores
+constexpr const char* kOfEngines = "cudnn ";  // prefix of an engine's name, before the library's version
 constexpr float kOne = 1;
 constexpr float kZero = 0;
 
@@ -66,7 +66,7 @@ ActivationDescriptor describe_activation(bool relu) {
   return owned;
 }
 
-// What products of f32 may be rounded to. CUDNN_DEFAULT_MATH allows tf32, whatever its name says.
+// What f32 products may be rounded to. CUDNN_DEFAULT_MATH allows tf32, despite its name.
 cudnnMathType_t allowed_math(DType dtype, bool tf32) {
   if (is_half(dtype)) return CUDNN_TENSOR_OP_MATH;
   return tf32 ? CUDNN_DEFAULT_MATH : CUDNN_FMA_MATH;
@@ -81,7 +81,7 @@ std::shared_ptr<DnnDescriptors> describe(Conv2dPass pass, const Conv2dGeometry& 
                      describe_convolution(g.options, allowed_math(dtype, tf32)), describe_activation(epilogue.relu)});
 }
 
-// Appends those that give equal bytes in every run.
+// Appends the algorithms that give the same bytes in every run.
 template <class Performance>
 void append_deterministic(const Performance* results, int count, bool only_fma, std::vector<Algorithm>& all) {
   for (int i = 0; i < count; ++i) {
@@ -141,7 +141,7 @@ cudnnStatus_t measure_workspace(const DnnDescriptors& d, const Algorithm& algori
   throw InternalError("conv2d: unknown pass");
 }
 
-// Those that fit into the workspace, with its size.
+// The algorithms that fit into the workspace, with the workspace that each needs.
 std::vector<Algorithm> algorithms_of(const DnnDescriptors& d, bool only_fma) {
   std::vector<Algorithm> fitting;
   for (Algorithm algorithm : proposed(d, only_fma)) {
@@ -171,7 +171,7 @@ std::string name_of(const DnnDescriptors& d, const Algorithm& algorithm) {
   return str("cudnn ", name, math, d.weight_dtype != d.dtype ? " f32" : "", algorithm.fused ? " fused" : "");
 }
 
-// The library documents an epilogue without rectifier for one algorithm only.
+// The library documents an epilogue without ReLU for one algorithm only.
 bool may_fuse(const DnnDescriptors& d, const Algorithm& algorithm) {
   const auto& [bias, relu, residual] = d.epilogue;
   if (d.pass != Conv2dPass::forward || !(bias || relu || residual)) return false;
@@ -186,11 +186,11 @@ const char* range_of(Conv2dPass pass) {
   }
 }
 
-// The library's kernels count on 16 bytes; a view may begin anywhere.
+// The library's kernels rely on an alignment of 16 bytes, but a view may begin anywhere.
 constexpr std::size_t kAlignment = 16;
 Tensor aligned(const Tensor& x) { return !x.defined() || is_aligned(x.raw(), kAlignment) ? x : x.clone(); }
 
-// Where they cannot be made the algorithms still run.
+// A failure is only a warning, because the algorithms still run without engines.
 std::vector<DnnEngine> engines_or_none(const DnnRequest& request, Device device) {
   const auto none = [](const std::exception& error) {
     log_warning(str("conv2d: cuDNN's engines take no part: ", error.what()));
@@ -258,7 +258,7 @@ bool DnnConvolution::try_run(const ConvOperands& operands) const {
   return true;
 }
 
-// y = relu(conv(x) + z + bias); without a residual z is y itself, times zero.
+// y = relu(conv(x) + z + bias). Without a residual, z is y itself, times zero.
 int DnnConvolution::run_fused(const ConvOperands& o, void* workspace) const {
   const DnnDescriptors& d = *descriptors_;
   const Tensor bias =
@@ -309,8 +309,8 @@ std::vector<std::shared_ptr<DnnConvolution>> dnn_convolutions(Conv2dPass pass, c
   if (dtype == DType::f64 || !fits_32_bits(g)) return {};
   const bool only_fma = dtype == DType::f32 && !tf32;
   std::vector<std::shared_ptr<DnnConvolution>> all;
-  // Where none is wanted, only convolutions in groups wait for one: the older calls' algorithms took up to 50 times as long on an
-  // H100 (cuDNN 9.19), but for weight gradients in f32.
+  // If no engine is wanted, one is made for convolutions in groups only: the older calls' algorithms took up to 50 times as long
+  // on an H100 (cuDNN 9.19), except for weight gradients in f32.
   const bool grouped = g.options.groups > 1 && !(only_fma && pass == Conv2dPass::backward_weight);
   const std::string only = wanted.all ? std::string() : DnnConvolution::engine_in(wanted.only);
   const bool some = wanted.all || !only.empty();
@@ -329,7 +329,7 @@ std::vector<std::shared_ptr<DnnConvolution>> dnn_convolutions(Conv2dPass pass, c
   };
   const auto offer = [&](DType weight_dtype) {
     const auto descriptors = describe(pass, g, dtype, weight_dtype, epilogue, tf32, device);
-    // Engines that leave a half gradient in f32 took up to 27 times as long as what rounds it.
+    // Engines that write a half type's gradient in f32 took up to 27 times as long as kernels that round it.
     const bool may_round = weight_dtype == dtype;
     if (may_round && grouped) offer_engines(descriptors);
     for (Algorithm algorithm : algorithms_of(*descriptors, only_fma)) {

@@ -21,10 +21,10 @@ __global__ void finish_product_kernel(std::int64_t count, std::int64_t n, T* y, 
   }
 }
 
-constexpr unsigned kColumns = 32;  // of a block: a warp reads one row's
+constexpr unsigned kColumns = 32;  // columns of a block: a warp reads them in one row
 constexpr unsigned kRows = 8;
 
-// Block (c, part) adds up the rows of its part, each of its kRows rows of threads every kRows-th of them.
+// Block (c, part) sums the rows of its part. Each of its kRows rows of threads takes every kRows-th row.
 template <class T, class S>
 __global__ void column_sums_kernel(std::int64_t rows, std::int64_t n, std::int64_t rows_of_part, const T* x, S* sums) {
   __shared__ double partial[kRows][kColumns];
@@ -59,7 +59,7 @@ void sum_columns_into(const Tensor& x, const Tensor& sums, std::int64_t parts) {
   sum_columns<T, float>(x, sums, parts);
 }
 
-// As many as keep a GPU busy, each of at least 256 rows; of the sizes alone, so that the order of the sum is.
+// Enough parts to keep a GPU busy, each of at least 256 rows. They depend on the sizes only, and so does the order of the sum.
 std::int64_t parts_for(std::int64_t rows, std::int64_t n) {
   const std::int64_t across = (n + kColumns - 1) / kColumns;
   return std::clamp<std::int64_t>(std::min(rows / 256, 512 / across), 1, 256);

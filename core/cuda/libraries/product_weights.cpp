@@ -11,7 +11,7 @@ namespace {
 
 enum class Form { rounded, padded, count };
 
-// Whom what is derived from a weight is kept for: one for each form and dtype.
+// The key under which tensors derived from weights are kept: one for each form and dtype.
 const std::shared_ptr<const void>& user_of(Form form, DType dtype) {
   constexpr std::size_t kDtypes = 8;
   using Users = std::array<std::shared_ptr<const void>, kDtypes* static_cast<std::size_t>(Form::count)>;
@@ -23,7 +23,7 @@ const std::shared_ptr<const void>& user_of(Form form, DType dtype) {
   return users[static_cast<std::size_t>(form) * kDtypes + static_cast<std::size_t>(dtype)];
 }
 
-// The kept one is a view in `shape`: one weight may be read as a matrix and as filters.
+// The kept tensor is returned as a view in `shape`, because one weight may be read as a matrix and as filters.
 Tensor derived(Form form, DType dtype, const Tensor& weight, const Shape& shape, const std::function<Tensor()>& derive) {
   ConstantWeights* const constant = ConstantWeights::current();
   return constant == nullptr ? derive() : constant->derived(user_of(form, dtype), weight, derive).reshape(shape);

@@ -11,14 +11,14 @@
 namespace tessera::cuda {
 namespace {
 
-// What one call needs beside its operands.
+// What one call needs besides its operands.
 struct Workspace {
   Workspace(std::size_t device_bytes, std::size_t host_bytes, Device device, std::int64_t batch = 1)
       : on_device(Tensor::empty({static_cast<std::int64_t>(device_bytes)}, DType::u8, device)),
         on_host(host_bytes),
         info(Tensor::zeros({batch}, DType::i32, device)) {}
 
-  // Waits. 0 where every matrix went well.
+  // Waits for the device. Returns 0 if every matrix succeeded, otherwise the first code that is not 0.
   int worst() const {
     const std::vector<std::int32_t> codes = info.to_vector<std::int32_t>();
     const auto failed = std::ranges::find_if(codes, [](std::int32_t code) { return code != 0; });
@@ -81,7 +81,7 @@ int diagonalise(const Tensor& a, const Tensor& values, bool vectors) {
   const std::int64_t n = a.dim(1);
   const SolverParameters parameters = make_solver_parameters();
   const cusolverDnHandle_t handle = solver_handle(a.device());
-  constexpr cublasFillMode_t kLower = CUBLAS_FILL_MODE_UPPER;  // ours is the library's upper triangle
+  constexpr cublasFillMode_t kLower = CUBLAS_FILL_MODE_UPPER;  // our lower triangle is the library's upper one
   std::size_t on_device = 0, on_host = 0;
   if (batch == 1) {
     check(cusolverDnXsyevd_bufferSize(handle, parameters.get(), mode, kLower, n, CUDA_R_64F, a.raw(), n, CUDA_R_64F, values.raw(),

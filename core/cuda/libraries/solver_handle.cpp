@@ -7,7 +7,7 @@
 namespace tessera::cuda {
 namespace {
 
-// cuSOLVER itself has no texts.
+// cuSOLVER has no function that gives these texts.
 const char* text_of(cusolverStatus_t status) {
   switch (status) {
     case CUSOLVER_STATUS_NOT_INITIALIZED: return "the library is not initialised";

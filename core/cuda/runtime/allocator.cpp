@@ -16,7 +16,7 @@
 namespace tessera::cuda {
 namespace {
 
-// cudaMalloc is refused on a thread that records a graph, unless the thread says that it knows.
+// cudaMalloc fails on a thread that records a graph, unless the thread has chosen the relaxed capture mode.
 class RelaxedCapture {
  public:
   RelaxedCapture() { static_cast<void>(cudaThreadExchangeStreamCaptureMode(&mode_)); }
@@ -40,7 +40,7 @@ void* take_segment(std::size_t bytes) {
 
 void give_segment(void* segment) {
   const RelaxedCapture relaxed;
-  // Waits for the device. At the end of the process the driver may be gone; no later launch is to find that error.
+  // cudaFree waits for the device. At process exit the driver may be gone; no later launch must report that error.
   if (cudaFree(segment) != cudaSuccess) forget_error();
 }
 

@@ -11,7 +11,7 @@ namespace {
 
 constexpr std::size_t kSmallSegment = std::size_t{2} << 20;
 constexpr std::size_t kLargeSegment = std::size_t{20} << 20;
-constexpr std::size_t kWholeSegment = std::size_t{10} << 20;  // larger blocks get a segment of their size
+constexpr std::size_t kWholeSegment = std::size_t{10} << 20;  // blocks of this size or more get a segment of their size
 
 }  // namespace
 

@@ -4,11 +4,11 @@ namespace tessera::cuda {
 
 #ifdef __CUDA_ARCH_LIST__
 int least_capability() noexcept {
-  constexpr int kArchitectures[]{__CUDA_ARCH_LIST__};  // of nvcc, sorted upwards: 800, 900
+  constexpr int kArchitectures[]{__CUDA_ARCH_LIST__};  // set by nvcc, in ascending order: 800, 900
   return kArchitectures[0] / 10;
 }
 #else
-int least_capability() noexcept { return 0; }  // no device code: the host's compiler made the kernels for a simulated GPU
+int least_capability() noexcept { return 0; }  // no device code: the host's compiler built the kernels for a simulated GPU
 #endif
 
 }  // namespace tessera::cuda

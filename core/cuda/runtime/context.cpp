@@ -37,7 +37,7 @@ Limits read_limits(int device) {
   return limits;
 }
 
-// Non-blocking: nothing of ours uses the legacy stream, which would wait for all others.
+// Non-blocking: we never use the legacy stream, which would wait for all other streams.
 Stream make_stream() {
   cudaStream_t stream = nullptr;
   check(cudaStreamCreateWithFlags(&stream, cudaStreamNonBlocking), "cuda stream");
@@ -53,7 +53,7 @@ struct Context {
 
 constexpr int kMostDevices = 64;
 
-// Makes the device this thread's current one. Contexts are never destroyed: static objects may hold tensors until after main.
+// Makes the device current on this thread. Contexts are never destroyed: static objects may hold tensors until after main.
 Context& context_of(int device) {
   static std::mutex& mutex = *new std::mutex;
   static auto& contexts = *new std::array<std::unique_ptr<Context>, kMostDevices>;

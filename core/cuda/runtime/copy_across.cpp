@@ -17,7 +17,7 @@ void copy(const Tensor& source, const Tensor& target, Device device, cudaMemcpyK
   check(cudaMemcpyAsync(target.raw(), source.raw(), source.bytes(), kind, stream_of(device)), "to");
 }
 
-// Through the host: two GPUs need not see each other.
+// Copies through the host, because two GPUs need not see each other.
 void copy_between(const Tensor& source, const Tensor& target) {
   const Tensor host = Tensor::empty(source.shape(), source.dtype());
   copy_across(source, host);
@@ -26,7 +26,7 @@ void copy_between(const Tensor& source, const Tensor& target) {
 
 }  // namespace
 
-// Waits in both directions: an asynchronous copy from pageable memory may, but need not, have read it when the call returns.
+// Waits in both directions: an asynchronous copy may still be reading its pageable memory when the call returns.
 void copy_across(const Tensor& source, const Tensor& target) {
   if (source.device().is_cuda() && target.device().is_cuda()) return copy_between(source, target);
   const bool to_gpu = target.device().is_cuda();

@@ -81,7 +81,7 @@ DeviceInfo info_of(Device device) {
   return info;
 }
 
-// H100 and H200 differ in their memory alone.
+// The name includes the memory's bandwidth, because H100 and H200 differ in their memory only.
 std::string chip_name(Device device) {
   const Limits& limits = limits_of(device);
   return str("sm", limits.capability, 'x', limits.processors, 'x', std::lround(chip_of(limits).memory * 1e-9));

@@ -44,10 +44,10 @@ class RecordedGraph final : public DeviceGraph {
   std::size_t nodes_ = 0;
 };
 
-// From the first kernel that is noted to the end of the notes; ends them, and the memory's pool, however the scope is left.
+// Captures the stream from construction to finish(). However the scope is left, the capture and its memory pool are ended.
 class Capture {
  public:
-  // The pool begins last: where another thread records on the device, the stream refuses, and that thread's pool stays.
+  // The pool begins last: if another thread is recording on the device, the capture fails first and that thread's pool stays.
   explicit Capture(Device device) : device_(device), stream_(stream_of(device)) {
     check(cudaStreamBeginCapture(stream_, cudaStreamCaptureModeThreadLocal), "record_graph");
     memory_ = allocator_of(device).begin_pool();
@@ -75,7 +75,7 @@ class Capture {
   }
 
   Device device_;
-  cudaStream_t stream_;  // stream_of() throws where a kernel has failed
+  cudaStream_t stream_;  // kept, because stream_of() throws after a kernel has failed
   std::shared_ptr<BlockPool> memory_;
   bool ended_ = false;
 };
@@ -97,8 +97,8 @@ double seconds_of_work(Device device, const std::function<void()>& work) {
 }
 
 std::unique_ptr<DeviceGraph> graph_of(Device device, const std::function<void()>& work) {
-  wait(device, "record_graph");  // a segment that is given back meanwhile could not wait for kernels that still read it
-  allocator_of(device).trim();  // the graph takes memory of its own for what ran kernel by kernel before
+  wait(device, "record_graph");  // a segment freed during the capture could not wait for kernels that still read it
+  allocator_of(device).trim();  // the graph needs new memory for what earlier ran kernel by kernel
   Capture capture(device);
   work();
   return capture.finish();

@@ -30,17 +30,17 @@ PinnedMemory pin(std::size_t bytes) {
   return PinnedMemory(memory);
 }
 
-// One tensor of a slot: where it waits on the host, and where it goes.
+// One tensor of a slot: its pinned memory on the host and its target on the device.
 struct Place {
   PinnedMemory host;
   Tensor device;
-  std::int64_t rows = 0;  // of the batch it holds
+  std::int64_t rows = 0;  // rows of the batch that it holds
 };
 
 struct Slot {
   std::vector<Place> places;
-  Event copied;  // on the copies' stream: host memory may be written, device memory read
-  Event released;  // on the kernels' stream: device memory may be written
+  Event copied;  // recorded on the copy stream: host memory may be written again, device memory may be read
+  Event released;  // recorded on the kernels' stream: device memory may be written again
 };
 
 class Ring final : public StagingRing {
@@ -55,13 +55,13 @@ class Ring final : public StagingRing {
       }
       slot.copied = make_event();
       slot.released = make_event();
-      // Whoever had this memory before may have kernels in the queue that still use it.
+      // Queued kernels of the memory's previous owner may still use it.
       check(cudaEventRecord(slot.released.get(), stream_of(device)), "staging");
       slots_.push_back(std::move(slot));
     }
   }
 
-  // The memory must outlive the copies; those that nobody took are behind no kernel.
+  // Waits for the copies, because the memory must outlive them. No kernel waits for the copies of batches that nobody took.
   ~Ring() override {
     for (const Slot& slot : slots_) static_cast<void>(cudaEventSynchronize(slot.copied.get()));
   }
@@ -92,7 +92,7 @@ class Ring final : public StagingRing {
     return batch;
   }
 
-  // Their slots are read by no kernel, so their older release still holds.
+  // No kernel reads the slots of dropped batches, so the earlier release of each slot still holds.
   void drop() override { pushed_ = taken_; }
 
   int slots() const noexcept override { return static_cast<int>(slots_.size()); }
@@ -115,7 +115,7 @@ class Ring final : public StagingRing {
 
   Device device_;
   std::vector<Slot> slots_;
-  std::size_t pushed_ = 0;  // batches since the beginning, but for those that were dropped
+  std::size_t pushed_ = 0;  // batches pushed so far, without those that were dropped
   std::size_t taken_ = 0;
 };
 

@@ -28,7 +28,7 @@ Matrix::Rows rows_of(const SparseIndex& index, std::vector<std::int32_t> rows, D
   return {on(device, rows, {static_cast<std::int64_t>(rows.size())}), pairs_on(device, chunks)};
 }
 
-// [pieces][kPieceRows]
+// Row numbers [pieces][kPieceRows], -1 after the last row of a piece.
 std::vector<std::int32_t> pieces_of(const SparseIndex& index) {
   std::vector<RowGroup> groups = rows_that_share_columns(index);
   std::ranges::stable_sort(groups, std::ranges::greater(), [](const RowGroup& group) { return group.columns.size(); });

@@ -13,20 +13,20 @@ namespace {
 
 constexpr int kTile = 32;  // kept elements of a row in shared memory
 constexpr int kRowsOfWarp = 32 / kLanes;
-constexpr int kResident = 6;  // blocks of a processor, whose registers hold the loads of four elements
+constexpr int kResident = 6;  // blocks per processor, with registers for the loads of four elements
 
 template <class Number>
 struct Kept {
   Number value;
   std::int32_t tap;
-  std::int64_t row;  // of x, in elements from its first
+  std::int64_t row;  // offset of the row of x, in elements
 };
 
 struct Span {
   std::int32_t begin, end;
 };
 
-// The elements of the row at place `at` of the order; none behind the last.
+// The elements of row order[at]. Empty after the last row.
 template <class Problem>
 __device__ Span span_of(const Problem& p, std::int64_t at) {
   if (at >= p.row_count) return {0, 0};
@@ -60,7 +60,7 @@ __global__ void __launch_bounds__(kThreads, kResident) multiply_rows_kernel(cons
   const auto groups = static_cast<unsigned>(ceil_div(p.row_count, kSubwarps));
   const std::int64_t first_row = std::int64_t{blockIdx.x % groups} * kSubwarps;
   const Span mine = span_of(p, first_row + subwarp);
-  // The warp's first row has the most elements: all its lanes go round as often.
+  // The warp's first row has the most elements. All lanes of the warp loop as often as that row needs.
   const Span longest = span_of(p, first_row + subwarp / kRowsOfWarp * kRowsOfWarp);
   Kept<Number>* const tile = tiles[subwarp];
   Reader<T, kGathers> source(p.sources, lane);

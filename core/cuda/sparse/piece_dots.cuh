@@ -10,8 +10,8 @@
 
 namespace tessera::cuda::sparse {
 
-// Sums [kPieceRows][kPieceColumns] over the positions of tiles [kPieceRows][kPitch] and [kPieceColumns][kPitch]: four rows and a
-// column of a thread.
+// Sums [kPieceRows][kPieceColumns] over the positions of tiles [kPieceRows][kPitch] and [kPieceColumns][kPitch]. Each thread has
+// four rows and one column.
 template <class T, bool kHalf = kOnTensorCores<T>>
 class Dots {
  public:
@@ -29,7 +29,7 @@ class Dots {
     }
   }
 
-  // use(row, column, sum)
+  // Calls use(row, column, sum) for each sum of this thread.
   template <class Use>
   __device__ void for_each(const Use& use) const {
 #pragma unroll
@@ -45,7 +45,7 @@ class Dots {
 };
 static_assert(kPieceColumns == 32 && kPieceColumns == 8 * kWarps, "a lane, and a warp's eight, for each column");
 
-// A warp has all rows and eight columns.
+// On tensor cores, each warp has all rows and eight columns.
 template <class T>
 class Dots<T, true> {
  public:

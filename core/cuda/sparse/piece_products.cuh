@@ -10,8 +10,8 @@
 
 namespace tessera::cuda::sparse {
 
-// Sums [kPieceRows][kPositions] of weights [kPieceRows][kWeightPitch] times a tile [kPieceColumns][kPitch]: two rows and four
-// positions of a thread.
+// Sums [kPieceRows][kPositions] of weights [kPieceRows][kWeightPitch] times a tile [kPieceColumns][kPitch]. Each thread has two
+// rows and four positions.
 template <class T, bool kHalf = kOnTensorCores<T>>
 class Products {
  public:
@@ -30,7 +30,7 @@ class Products {
     }
   }
 
-  // use(row, position, sum)
+  // Calls use(row, position, sum) for each sum of this thread.
   template <class Use>
   __device__ void for_each(const Use& use) const {
 #pragma unroll
@@ -47,7 +47,7 @@ class Products {
   Number sums_[2][4] = {};
 };
 
-// A warp has all rows and two tiles of eight positions.
+// On tensor cores, each warp has all rows and two tiles of eight positions.
 template <class T>
 class Products<T, true> {
  public:

@@ -1,4 +1,4 @@
-// Tiles of pieces in shared memory.
+// Tiles of pieces in shared memory. A tile has one row for each row or column of a piece.
 #pragma once
 
 #include <cstddef>
@@ -9,21 +9,21 @@
 
 namespace tessera::cuda::sparse {
 
-inline constexpr int kPositions = static_cast<int>(kPanelStep);  // of a tile
-inline constexpr int kPitch = kPositions + 8;  // whole accesses of 16 bytes, and neighbouring rows in other banks
-inline constexpr int kWeightPitch = kPieceColumns + 2;  // pairs of f32 stay aligned
+inline constexpr int kPositions = static_cast<int>(kPanelStep);  // positions of a tile
+inline constexpr int kPitch = kPositions + 8;  // keeps rows aligned to 16 bytes, and puts neighbouring rows in other banks
+inline constexpr int kWeightPitch = kPieceColumns + 2;  // keeps pairs of f32 aligned
 inline constexpr int kWarps = kThreads / 32;
 
 template <class T>
 inline constexpr bool kOnTensorCores = sizeof(T) == 2;
 
-// Row `row` of a tile, or behind the tiles' rows of x: [kPitch] elements each.
+// Row `row` of a tile, kPitch elements.
 template <class T>
 __device__ inline T* tile_row(std::byte* tile, int row) {
   return reinterpret_cast<T*>(tile) + row * kPitch;
 }
 
-// kRows rows of panels into a tile, kPositions from `first` on; row_of(row) is null for rows of zeros.
+// Copies kRows rows of panels into a tile, kPositions positions from `first` on. row_of(row) is null for rows of zeros.
 template <class T, int kRows, class RowOf>
 __device__ inline void stage_rows(std::byte* tile, std::int64_t first, const RowOf& row_of) {
   constexpr int kPacks = kPositions / kWidest<T>;
@@ -36,7 +36,7 @@ __device__ inline void stage_rows(std::byte* tile, std::int64_t first, const Row
   }
 }
 
-// The pixels that kPositions positions from `first` on read at `count` elements from `element` on; zeros behind them.
+// Copies the pixels that kPositions positions from `first` on read at `count` elements from `element` on. Zeros fill the rest.
 template <class T, bool kGathers>
 __device__ inline void stage_source(std::byte* tile, const Elements& elements, const Sources& sources, const T* x,
                                     std::int64_t x_pitch, std::int32_t element, int count, std::int64_t first) {

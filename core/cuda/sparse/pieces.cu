@@ -1,5 +1,5 @@
-// Rows that keep the same columns, as small dense products: a block for each piece and strip of positions, or, for gradients,
-// for each tile of a piece's columns and share of the positions. Gathered rows of a panel are whole in memory, so that columns
+// Rows that keep the same columns, as small dense products. A block computes a piece at one strip of positions or, for gradients,
+// a tile of a piece's columns over a share of the positions. Gathered rows of a panel are contiguous in memory, so that columns
 // which are not kept cost nothing (after Guo et al., "Accelerating sparse DNN models without hardware-support via tile-wise
 // sparsity", SC 2020).
 #include <cstddef>
@@ -15,7 +15,7 @@
 namespace tessera::cuda::sparse {
 namespace {
 
-// Zeros for rows that the piece has not and columns behind its last.
+// Copies the weights of a piece, with zeros for rows that the piece lacks and for columns after its last.
 template <class Number>
 __device__ void stage_weights(const Elements& elements, const std::int32_t* rows, const Number* values, std::int32_t first,
                               int count, Number* weights) {

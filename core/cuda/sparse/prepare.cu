@@ -1,4 +1,4 @@
-// What stands in front of the products and behind them: pixels, values in another order, sums of splits.
+// Steps before and after the products: pixels, values in another order, sums of splits.
 #include <cstdint>
 
 #include "core/cuda/kernel/launch.cuh"

@@ -12,14 +12,14 @@ namespace {
 
 using cpu::sparse::Window;
 
-// Of a gradient: subwarps that any GPU is to be given, and the steps of positions that are worth one. No chip's number is asked
-// for, so that all give the same bytes.
+// For a gradient: the number of subwarps wanted on any GPU, and the least steps of positions for one of them. Neither depends on
+// the chip, so that all chips give the same bytes.
 constexpr std::int64_t kWantedSubwarps = 16384;
 constexpr std::int64_t kLeastSteps = 8;
 
 std::int64_t pixels_of(const Window& window) { return window.images * window.y.sources * window.x.sources; }
 
-// [rows, channels] as a panel, zeros behind the rows.
+// x [rows, channels] as a panel [channels, pitch], with zeros after the rows.
 Tensor turned(const Tensor& x, std::int64_t rows, std::int64_t channels, std::int64_t pitch) {
   const Tensor panel = Tensor::empty({channels, pitch}, x.dtype(), x.device());
   panel.slice(1, rows, pitch).fill(0);
@@ -34,7 +34,7 @@ Tensor pixels_for(const Window& window, std::int64_t pitch, Device device) {
   return pixels;
 }
 
-// One pixel more than there are, which is zero.
+// Has at least one pixel of zeros after the last pixel, for positions that read no pixel.
 Tensor source_panel(const Window& window, const Tensor& x) {
   const std::int64_t pixels = pixels_of(window);
   return turned(x, pixels, window.channels, round_up(pixels + 1, kPanelStep));

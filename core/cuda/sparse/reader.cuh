@@ -1,4 +1,4 @@
-// What a lane of a subwarp sees of panels: its positions in one strip after another.
+// How a lane of a subwarp reads and writes panels: its positions in one strip after another.
 #pragma once
 
 #include <cstdint>
@@ -12,10 +12,10 @@ namespace tessera::cuda::sparse {
 template <class T>
 inline constexpr int kEach = kWidest<T>;  // positions of a lane: one access of 16 bytes
 template <class T>
-inline constexpr int kStrip = kLanes* kEach<T>;  // of a subwarp
+inline constexpr int kStrip = kLanes* kEach<T>;  // positions of a subwarp
 
-// Where positions are pixels (no gather), a lane has neighbours and reads them at once. Where each looks up its pixel, neighbours
-// belong to neighbouring lanes, so that a subwarp's reads fall together.
+// Without a gather, positions are pixels, and a lane reads neighbouring positions in one access. With a gather, each position
+// looks up its pixel. Neighbouring positions then belong to neighbouring lanes, so that a subwarp's reads coalesce.
 template <class T, bool kGathers>
 class Reader {
  public:
@@ -28,7 +28,7 @@ class Reader {
     tap_ = -1;
   }
 
-  // Of a row of the source: the pixels that the positions read at `tap`.
+  // Reads a row of the source at the pixels that the positions use at `tap`.
   __device__ Some read(const T* row, int tap) {
     if constexpr (!kGathers) {
       return Some::load(row + first_);
@@ -41,7 +41,7 @@ class Reader {
     }
   }
 
-  // Of a row of the result: the positions themselves.
+  // Reads a row of the result at the positions themselves.
   __device__ Some own(const T* row) const {
     if constexpr (!kGathers) {
       return Some::load(row + first_);
@@ -62,7 +62,7 @@ class Reader {
   }
 
  private:
-  // Elements of a row ascend by taps, so that few of them change it.
+  // The elements of a row are sorted by tap, so the tap rarely changes.
   __device__ void find(int tap) {
     if (tap == tap_) return;
     tap_ = tap;

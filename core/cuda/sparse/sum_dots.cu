@@ -1,5 +1,5 @@
-// SDDMM after Gale et al., "Sparse GPU kernels for deep learning" (SC 2020): a subwarp sums neighbouring kept elements of one row
-// over the positions, and its lanes are added up at the end. Splits of the positions are summed behind one another.
+// SDDMM after Gale et al., "Sparse GPU kernels for deep learning" (SC 2020). A subwarp sums neighbouring kept elements of one row
+// over the positions, and adds up its lanes at the end. Splits of the positions are added up in order.
 #include <cstdint>
 
 #include "core/cuda/kernel/compute_types.cuh"
@@ -12,12 +12,12 @@
 namespace tessera::cuda::sparse {
 namespace {
 
-// Blocks of a processor that leave room for the registers of each kind.
+// Blocks per processor, few enough to leave registers for either kind of kernel.
 template <bool kGathers>
 constexpr int kResident = kGathers ? 6 : 8;
 
 struct Place {
-  std::int64_t row;  // of x, in elements from its first
+  std::int64_t row;  // offset of the row of x, in elements
   std::int32_t tap;
 };
 

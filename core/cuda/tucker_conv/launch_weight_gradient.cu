@@ -1,4 +1,4 @@
-// Weight gradients of the fused Tucker-2 convolution, and what prepares its weights for the backward pass.
+// Weight gradients of the fused Tucker-2 convolution, and the preparation of its weights for the backward pass.
 #include <algorithm>
 
 #include "core/cuda/kernel/launch.cuh"

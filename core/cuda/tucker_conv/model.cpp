@@ -11,26 +11,26 @@
 namespace tessera::cuda {
 namespace {
 
-// Fitted by least squares to an H100's times of layers around TDC's first 13 shapes in f32 by every tile and block, 728 in all
-// (`cuda_op_bench --part tucker`): the root mean square of log(predicted / measured) is 0.06, also on a shape that the fit has
-// not seen. Little hides a slice's latency: threads find the addresses of the next slice before they multiply this one, between
-// two barriers. In other types it is taken for the same.
+// Fitted by least squares to times of an H100 in f32: layers around TDC's first 13 shapes with every tile and block, 728 in all
+// (`cuda_op_bench --part tucker`). The root mean square of log(predicted / measured) is 0.06, also on a shape left out of the
+// fit. Little hides a slice's latency: between two barriers, threads find the addresses of the next slice before they multiply
+// this one. Other types are assumed to have the same latency.
 constexpr double kSliceLatency = 1610;  // cycles of a slice besides its products
-constexpr double kShare = 0.67;  // of the f32 units' peak, where operands came free
+constexpr double kShare = 0.67;  // share of the f32 units' peak that is reached if operands cost nothing
 
-// Guesses, as the share of the tensor cores in inner_share().
-constexpr double kCorrelateShare = 0.4;  // of the units' peak in correlate.h, whose threads read ten words for 36 products
+// A guess, like the share of the tensor cores in inner_share().
+constexpr double kCorrelateShare = 0.4;  // share of the units' peak in correlate.h: its threads make ten reads for 36 products
 
 double element_bytes(TuckerMath math) { return math == TuckerMath::f32 || math == TuckerMath::tf32 ? 4 : 2; }
 
-// Multiply-adds of one processor in a cycle.
+// Multiply-adds of one processor per cycle.
 double products_of(TuckerMath math, const Chip& chip) {
   if (math == TuckerMath::f32) return chip.lanes;
   return math == TuckerMath::tf32 ? chip.tensor / 2 : chip.tensor;
 }
 
-// Share of the peak that a block's inner loop is taken to reach: `rows` x 4 sums of a thread read rows + 4 operands from shared
-// memory.
+// Share of the peak that a block's inner loop is assumed to reach. For its `rows` x 4 sums a thread reads rows + 4 operands from
+// shared memory.
 double inner_share(const BlockShape& block) {
   if (block.tensor_cores) return block.rows * block.columns / (64.0 * 64.0) * 0.12 + 0.08;
   const double rows = block.rows * block.columns / 1024.0;
@@ -48,7 +48,7 @@ struct Work {
   }
 };
 
-// rows x columns sums over `depth` channels, `taps` times; the left operand is staged too where it has `left_bytes` an element.
+// rows x columns sums over `depth` channels, `taps` times. The left operand is staged too if `left_bytes` (per element) is not 0.
 Work product(const BlockShape& block, int rows, int columns, int depth, int taps, double left_bytes) {
   const int row_blocks = ceil_div(rows, block.rows);
   const int column_blocks = ceil_div(columns, block.columns);
@@ -78,7 +78,7 @@ int resident_blocks(const BlockShape& block, int shared, const Limits& limits) {
   return std::max(1, std::min({by_shared, limits.threads_per_processor / kBlockThreads, resident_by_registers(block)}));
 }
 
-// One pass of one of the three convolutions, by the library or, of a core in f32, by the kernels of core_conv/.
+// One pass of one of the three convolutions: by the kernels of core_conv/ for a core in f32, otherwise by the library.
 Estimate convolution(Conv2dPass pass, const Conv2dGeometry& geometry, TuckerMath math, const Limits& limits) {
   const auto product = core_conv::library_product(pass, geometry, element_bytes(math), math != TuckerMath::f32);
   Estimate estimate{.flops = geometry.flops(), .bytes = product.bytes, .seconds = core_conv::seconds_of_library(product, limits)};
@@ -110,7 +110,7 @@ ChainCandidate predict(const ChainShape& shape, const BlockShape& block, TuckerM
   const int resident = resident_blocks(block, result.shared, limits);
   const double places = static_cast<double>(resident) * limits.processors;
   result.waves = std::ceil(static_cast<double>(result.blocks) / places);
-  // Blocks side by side share the units, and wait for their slices at the same time.
+  // Resident blocks of a processor share its units and wait for their slices at the same time.
   const double compute = all.products / classes / (products_of(math, chip) * inner_share(block));
   const double latency = all.slices / classes * kSliceLatency;
   const double busiest = std::ceil(static_cast<double>(result.blocks) / limits.processors);
@@ -156,7 +156,7 @@ Estimate correlations_estimate(const TuckerConvShape& conv, int walkers, const L
   }
   const double all = sum.flops / 2 / products / chip.clock / limits.processors;
   const double partials = 2 * 4 * weights * walkers / chip.memory;
-  // With the weights' transposition and the sum of partial results.
+  // Includes the transposition of the weights and the sum of the partial results.
   sum.seconds = chip.launch + 2 * chip.next_launch + std::max({all, longest, sum.bytes / chip.cache}) + partials;
   sum.bytes += 2 * 4 * weights * walkers;
   return sum;

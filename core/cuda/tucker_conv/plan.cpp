@@ -8,7 +8,7 @@
 namespace tessera::cuda {
 namespace {
 
-// Of Ffma and Mma in the lists of launch_ffma.cu and launch_mma.cu.
+// The blocks of Ffma and Mma in the lists of launch_ffma.cu and launch_mma.cu.
 constexpr BlockShape kF32[] = {
     {.rows = 16, .columns = 64, .element_bytes = 4, .tensor_cores = false},
     {.rows = 32, .columns = 32, .element_bytes = 4, .tensor_cores = false},
@@ -28,13 +28,13 @@ constexpr BlockShape kHalf[] = {
     {.rows = 128, .columns = 64, .element_bytes = 2, .tensor_cores = true},
 };
 
-// Outputs of a block: from one that spreads a small image over many processors to one that recomputes little halo.
+// Tiles of outputs: a small tile spreads a small image over many processors, a large one recomputes little halo.
 constexpr Extent kTiles[] = {{2, 2}, {2, 4}, {4, 4}, {4, 8}, {7, 7}, {8, 8}, {7, 14}, {8, 16}, {14, 14}, {16, 16}};
 
 constexpr int kMostWalkers = 256;
-constexpr int kMostGroups = 65535;  // of correlations: the second axis of their grid
-constexpr double kPartialBytes = 64e6;  // that partial weight gradients may take
-constexpr double kSure = 1.15;  // a smaller lead may be the predictions' error
+constexpr int kMostGroups = 65535;  // groups of correlations, the second axis of their grid
+constexpr double kPartialBytes = 64e6;  // bytes that partial weight gradients may take
+constexpr double kSure = 1.15;  // a smaller lead may be an error of the predictions
 
 CoreAxis axis_of(std::int64_t image, std::int64_t kernel, std::int64_t stride, std::int64_t padding) {
   const std::int64_t outs = (image + 2 * padding - kernel) / stride + 1;
@@ -42,7 +42,7 @@ CoreAxis axis_of(std::int64_t image, std::int64_t kernel, std::int64_t stride, s
           static_cast<int>(padding)};
 }
 
-// At least the bytes that chain_layout() counts, in 32 bits, for any tile: two narrow images under at most 16 x 16 outputs.
+// Upper bound, for any tile, of the 32-bit byte count of chain_layout(): two narrow images under at most 16 x 16 outputs.
 double shared_bound(const TuckerConvShape& conv) {
   const double window = static_cast<double>(conv.kernel.h + 32) * static_cast<double>(conv.kernel.w + 32);
   return 8 * window * static_cast<double>(std::max(conv.rank_in, conv.rank_out) + 32);
@@ -54,7 +54,7 @@ int correlation_groups(const TuckerConvShape& conv) {
   return groups;
 }
 
-// Empty where the kernels take the shape, on any chip.
+// Why the kernels cannot take the shape; empty if they can. The limit of shared memory is checked elsewhere.
 std::string refusal(const TuckerConvShape& conv, bool training, const Limits& limits) {
   constexpr std::int64_t kMost = std::numeric_limits<int>::max();
   if (limits.capability < 80) return str("the GPU's compute capability is ", limits.capability, "; the kernels need 80");
@@ -146,7 +146,7 @@ std::vector<ChainCandidate> chain_candidates(const TuckerConvShape& conv, bool b
   const ChainShape whole = chain_shape(conv, backward, 1, 1);
   for (const BlockShape& block : chain_blocks(conv.math)) {
     for (const Extent& tile : kTiles) {
-      // A tile larger than a class of the image is the image.
+      // A tile is no larger than one class of the image.
       const ChainShape shape = chain_shape(conv, backward, std::min(static_cast<int>(tile.h), whole.rows.at(0).outs),
                                            std::min(static_cast<int>(tile.w), whole.columns.at(0).outs));
       const std::size_t shared = static_cast<std::size_t>(chain_layout(shape, block).total);

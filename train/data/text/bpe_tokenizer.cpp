@@ -24,7 +24,7 @@ bool names_special(std::string_view token) {
 
 bool stands_for_itself(int byte) { return (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174; }
 
-// How the files spell a byte: a visible byte is itself; the n-th of the others is U+0100 + n.
+// The character that stands for each byte in the files. A visible byte is itself; the n-th other byte is U+0100 + n.
 const std::array<std::int32_t, 256>& byte_characters() {
   static const std::array<std::int32_t, 256> characters = [] {
     std::array<std::int32_t, 256> made{};
@@ -58,7 +58,7 @@ std::uint64_t pair_key(TokenId left, TokenId right) {
   return static_cast<std::uint64_t>(left) << 32 | static_cast<std::uint32_t>(right);
 }
 
-// A token of a word that is being merged, in a list of those that are left.
+// A token of the word that is being merged: an entry of a linked list of the remaining tokens.
 struct Symbol {
   TokenId id;
   std::int32_t previous, next;  // -1: none
@@ -171,7 +171,7 @@ void BpeTokenizer::append_word(std::string_view word, std::vector<TokenId>& ids)
     const Candidate best = candidates.top();
     candidates.pop();
     Symbol& left = symbol(best.at);
-    // Either of the two may have become part of another token since.
+    // One of the two may have become part of another token in the meantime.
     if (left.id != best.left || left.next < 0 || symbol(left.next).id != best.right) continue;
     Symbol& right = symbol(left.next);
     left.id = best.result;

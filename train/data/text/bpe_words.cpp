@@ -31,7 +31,7 @@ std::size_t contraction(std::string_view text) {
   return 0;
 }
 
-// Past the characters of one kind.
+// End of the run of characters of one kind that starts at `at`.
 std::size_t run_end(std::string_view text, std::size_t at, Kind kind) {
   while (at < text.size()) {
     const unicode::Character next = unicode::character_at(text, at);
@@ -41,7 +41,7 @@ std::size_t run_end(std::string_view text, std::size_t at, Kind kind) {
   return at;
 }
 
-// White space: all of it at the end of a text, else without its last character, which the next word may take.
+// End of white space. At the end of a text it is all of it; otherwise the next word may take the last character.
 std::size_t space_end(std::string_view text, std::size_t at) {
   const std::size_t end = run_end(text, at, Kind::space);
   const std::size_t last = end - unicode::character_before(text, end).bytes;

@@ -10,9 +10,9 @@
 namespace tessera {
 namespace {
 
-constexpr std::string_view kBlank = "\xE2\x96\x81";  // U+2581, which pieces have in place of a blank
+constexpr std::string_view kBlank = "\xE2\x96\x81";  // U+2581, which stands for a blank in pieces
 
-// Of the text that a piece stands for inside of one.
+// Bytes of the text that a piece stands for when it is not the first of a text.
 std::int64_t text_bytes(std::string_view piece) {
   std::int64_t bytes = static_cast<std::int64_t>(piece.size());
   for (std::size_t at = piece.find(kBlank); at != std::string_view::npos; at = piece.find(kBlank, at + kBlank.size())) {

@@ -17,7 +17,7 @@ std::int64_t count_unknown(const TokenFile& tokens, std::int64_t begin, std::int
   return unknown;
 }
 
-// Only files of one length can have the same bytes, and only those are read for it.
+// Only files of equal length can have the same bytes, so only those are read and hashed.
 void find_same(std::vector<TextFileReport>& reports) {
   std::map<std::string, std::string> first_of;  // path by content
   for (TextFileReport& report : reports) {
@@ -27,7 +27,7 @@ void find_same(std::vector<TextFileReport>& reports) {
   }
 }
 
-// The tokens of a file end where the next one's begin, without what stands between the two.
+// The tokens of a file end where those of the next one begin, except for the end-of-text token between the two.
 std::vector<TextFileReport> report_files(const std::vector<std::string>& files, const TokenFile& tokens,
                                          const Tokenizer& tokenizer) {
   std::vector<TextFileReport> reports;

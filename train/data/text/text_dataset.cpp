@@ -17,7 +17,7 @@ constexpr const char* kFingerprint = "fingerprint";
 
 }  // namespace
 
-// Passes over keys of other versions, as every reader of a manifest does.
+// Ignores keys of other versions, as every reader of a manifest does.
 TextDescription text_description(const Value& dataset_description) {
   const Value& text = dataset_description.at(kText);
   return {text.at(kTask).as_string(), text.at(kTokenizer), text.at(kFingerprint).as_string()};
@@ -48,7 +48,7 @@ TextDataset::TextDataset(std::shared_ptr<const TokenStore> store, std::shared_pt
                 "; needs more text, or a tokenizer that knows it");
 }
 
-// Special tokens and unknown ones stand for no bytes, and are never hidden.
+// Special and unknown tokens have no bytes and are never hidden, so they cannot be scored.
 bool TextDataset::can_be_scored() const {
   if (predicts_next()) {
     for (std::int64_t i = split_.begin + 1; i < split_.end; ++i) {
@@ -85,7 +85,7 @@ std::int64_t TextDataset::begin_of(std::int64_t window, std::optional<std::int64
   return split_.begin + offset + window * options_.sequence;
 }
 
-// Returns how many of them are the split's; the others are padding.
+// Returns how many of the tokens belong to the split. The others are padding.
 std::int64_t TextDataset::copy_tokens(std::int64_t begin, std::int64_t* to) const {
   const std::int64_t real = std::min(options_.sequence, split_.end - begin);
   for (std::int64_t i = 0; i < real; ++i) to[i] = store_->tokens().at(begin + i);

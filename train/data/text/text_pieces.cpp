@@ -10,7 +10,7 @@
 namespace tessera {
 namespace {
 
-// Knows where in the file the text before the present piece ends.
+// Checks pieces of a file for UTF-8. It counts bytes and lines so far, so that a message can tell the place.
 class Utf8Check {
  public:
   explicit Utf8Check(const std::string& path) : path_(path) {}

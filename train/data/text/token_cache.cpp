@@ -14,14 +14,14 @@ namespace fs = std::filesystem;
 
 constexpr std::string_view kExtension = ".tokens";
 
-// With the library's version: another version may make other tokens.
+// The key includes the version of the tokenizer's library, because another version may make other tokens.
 std::string key_of(const std::vector<std::string>& hashes, const Tokenizer& tokenizer) {
   std::string question = str("tokens, 2: ", tokenizer.fingerprint(), ' ', tokenizer.library());
   for (const std::string& hash : hashes) question += ' ' + hash;
   return xxh3_128(question);
 }
 
-// A folder that can be written to; empty where there is none.
+// The cache folder if it can be written to; otherwise empty.
 fs::path usable_cache_folder() {
   const fs::path folder = cache_folder();
   if (folder.empty()) return {};

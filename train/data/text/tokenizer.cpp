@@ -30,7 +30,7 @@ std::string read_vocabulary(const std::string& path) {
 
 std::vector<std::string> lines_of(std::string_view vocabulary) {
   std::vector<std::string> lines = split(vocabulary, '\n');
-  if (lines.back().empty()) lines.pop_back();  // behind the last line's end
+  if (lines.back().empty()) lines.pop_back();  // after the end of the last line
   for (std::string& line : lines) {
     if (line.ends_with('\r')) line.pop_back();
   }

@@ -40,11 +40,11 @@ constexpr std::string_view kForms = "bytes, {bpe: {vocab: F, merges: F}}, {wordp
 
 struct Named {
   std::string name;
-  const Value* keys = nullptr;  // null: the name alone
+  const Value* keys = nullptr;  // null if only the name is given
   Mark mark;
 };
 
-// What the value names; an empty name where it has another form.
+// The tokenizer that the value names. The name is empty if the value has another form.
 Named named(const Value& value) {
   if (value.is_string()) return {value.as_string(), nullptr, value.mark()};
   if (!value.is_map() || value.as_map().size() != 1) return {};

@@ -12,14 +12,14 @@ namespace tessera {
 namespace {
 
 constexpr std::string_view kInside = "##";
-constexpr std::size_t kLongestWord = 100;  // characters; a longer word is unknown, as BERT has it
+constexpr std::size_t kLongestWord = 100;  // characters; a longer word is unknown, as in BERT
 
 bool names_special(std::string_view token) {
   constexpr std::array<std::string_view, 5> kSpecial{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"};
   return std::ranges::find(kSpecial, token) != kSpecial.end();
 }
 
-// Ideographs, which stand for themselves: the blocks that BERT names.
+// Ideographs are words of one character. The blocks are those that BERT lists.
 bool is_ideograph(std::int32_t code) {
   const auto within = [code](std::int32_t low, std::int32_t high) { return code >= low && code <= high; };
   return within(0x4E00, 0x9FFF) || within(0x3400, 0x4DBF) || within(0x20000, 0x2A6DF) || within(0x2A700, 0x2B73F) ||
@@ -32,7 +32,7 @@ bool is_bert_punctuation(std::int32_t code) {
   return ascii || (code >= 128 && unicode::is_punctuation(code));
 }
 
-// Without control characters, all white space a blank, ideographs between blanks.
+// Removes control characters, turns white space into blanks and puts a blank on each side of an ideograph.
 std::string cleaned(std::string_view text) {
   std::string clean;
   clean.reserve(text.size());
@@ -132,7 +132,7 @@ void WordPieceTokenizer::append_word(std::string_view word, std::vector<TokenId>
     std::size_t end = std::min(word.size(), begin + longest_);
     std::optional<TokenId> found;
     for (; end > begin; --end) {
-      if (end < word.size() && (static_cast<unsigned char>(word[end]) & 0xC0) == 0x80) continue;  // inside a character
+      if (end < word.size() && (static_cast<unsigned char>(word[end]) & 0xC0) == 0x80) continue;  // within a UTF-8 character
       piece = mark;
       piece += word.substr(begin, end - begin);
       if ((found = find(piece))) break;
@@ -164,7 +164,7 @@ std::int64_t WordPieceTokenizer::bytes_of(TokenId id) const {
   const std::string_view token = tokens_[static_cast<std::size_t>(id)];
   if (is_special(id)) return 0;
   const bool inside = token.starts_with(kInside) && token.size() > kInside.size();
-  return static_cast<std::int64_t>(inside ? token.size() - kInside.size() : token.size() + 1);  // and a blank
+  return static_cast<std::int64_t>(inside ? token.size() - kInside.size() : token.size() + 1);  // plus one for a blank
 }
 
 Value WordPieceTokenizer::config() const {

@@ -12,14 +12,14 @@ namespace tessera {
 namespace {
 
 constexpr double kWidth = 640;
-constexpr double kRowHeight = 46;  // the layer's name, and its two bars
+constexpr double kRowHeight = 46;  // the layer's name and its two bars
 constexpr double kBarHeight = 11;
-constexpr double kWhole = 1e15;  // a larger number is told with its power of ten
-constexpr double kNumbers = 110;  // pixels for those behind the longest bar
+constexpr double kWhole = 1e15;  // larger numbers are written with a power of ten
+constexpr double kNumbers = 110;  // pixels for the number after the longest bar
 
 bool shown(const std::optional<double>& value) { return value && has_place(*value); }
 
-// Whole numbers as they are, others with four digits.
+// Whole numbers in full, others with four digits.
 std::string number_text(double value) {
   return value == std::trunc(value) && value < kWhole ? formatted("%.0f", value) : formatted("%.4g", value);
 }

@@ -14,10 +14,10 @@ namespace tessera {
 namespace {
 
 constexpr double kWidth = 640;
-constexpr double kPlotHeight = 220;  // of the axes, without what stands around them
+constexpr double kPlotHeight = 220;  // height of the axes, without the text around them
 constexpr double kLabelHeight = 15;
-constexpr double kPowersFrom = 1000;  // the ratio of values from which an axis goes by powers of ten
-constexpr std::size_t kMarked = 40;  // points of a curve that has markers
+constexpr double kPowersFrom = 1000;  // ratio of greatest to least value from which an axis is logarithmic
+constexpr std::size_t kMarked = 40;  // most points of a curve that has markers
 constexpr std::size_t kIntervals = 400;
 constexpr std::size_t kColours = 7;
 constexpr std::size_t kDashes = 5;
@@ -34,7 +34,7 @@ struct Range {
   }
 };
 
-// An interval's least and greatest value in their order, and a gap where it has one.
+// Appends an interval's least and greatest value in their order, after its first gap if it has one.
 void add_interval(std::vector<CurvePoint>& out, const std::vector<CurvePoint>& points, std::size_t begin, std::size_t end) {
   const auto first = points.begin() + static_cast<std::ptrdiff_t>(begin);
   const auto last = points.begin() + static_cast<std::ptrdiff_t>(end);
@@ -58,11 +58,11 @@ Axis value_axis(const Range& range) {
   if (range.least > 0 && range.greatest / range.least >= kPowersFrom) return Axis::by_powers(range.least, range.greatest);
   const double size = std::max(std::abs(range.least), std::abs(range.greatest));
   Axis axis = Axis::over(range.least, range.greatest, size > 0 ? size * 0.02 : 1.0);
-  if (range.least >= 0) axis.low = std::max(axis.low, 0.0);  // room below what cannot be negative would say that it may
+  if (range.least >= 0) axis.low = std::max(axis.low, 0.0);  // an axis below 0 would suggest that the values can be negative
   return axis;
 }
 
-// The names of a run's stages above the axes, each in the lowest row where it covers no other.
+// The names of a run's stages above the axes. Each is in the first row in which it overlaps no other.
 struct StageLabels {
   struct Label {
     std::string words;
@@ -77,7 +77,7 @@ struct StageLabels {
 StageLabels labels_of(const Curve& curve, const Range& steps, bool named) {
   StageLabels out;
   const Drawing drawing({.width = kWidth}, Axis::between(steps.least, steps.greatest), {});
-  std::vector<double> ends;  // of the rows' last labels
+  std::vector<double> ends;  // right end of the last label of each row
   double begin = steps.least;
   for (std::size_t i = 0; i < curve.stages.size(); ++i) {
     const double end = std::min(static_cast<double>(curve.stages[i].end), steps.greatest);
@@ -98,7 +98,7 @@ StageLabels labels_of(const Curve& curve, const Range& steps, bool named) {
   return out;
 }
 
-// One for each different way through the stages.
+// One set of labels for each different sequence of stages.
 std::vector<StageLabels> all_labels(const CurveChart& chart, const Range& steps) {
   std::vector<std::size_t> different;
   for (std::size_t i = 0; i < chart.curves.size(); ++i) {

@@ -28,7 +28,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 15> kLatex{{
                                                                                 {"±", "$\\pm$"},
                                                                                 {"→", "$\\to$"}}};
 
-// No JavaScript, no sorting: the button can be pressed once the script has set it free.
+// Without JavaScript there is no sorting. The script enables the button.
 std::string header(const HtmlColumn& column) {
   return str("<th scope=\"col\" aria-sort=\"none\"", column.number ? " class=\"number\"" : "",
              "><button type=\"button\" class=\"sort\" disabled>", escaped(column.name), "</button></th>");

@@ -11,7 +11,7 @@ namespace {
 
 using Row = std::vector<std::string>;
 
-// A row's cells by the names of their columns.
+// The cells of a row, by column name.
 class Cells {
  public:
   Cells(const std::map<std::string, std::size_t>& columns, const Row& row, std::string where)

@@ -14,13 +14,13 @@
 namespace tessera {
 namespace {
 
-// "small/1" of runs/small/1.
+// runs/small/1 -> "small/1".
 std::string short_path(const std::string& path) {
   const std::filesystem::path whole(path);
   return (whole.parent_path().filename() / whole.filename()).string();
 }
 
-// The shortest of name, name and number, and path that tells the runs apart.
+// The label of a run is the shortest of name, name and number, and path that tells it apart.
 void label_runs(std::vector<ReportRun>& runs) {
   std::vector<std::string> labels;
   for (const ReportRun& run : runs) {

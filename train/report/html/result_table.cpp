@@ -32,7 +32,7 @@ Summary summary_of(const Value& value) {
 std::vector<TimedResult> times_of(const Value& list) {
   std::vector<TimedResult> times;
   for (const Value& each : list.as_list()) {
-    const Value* const phase = each.find("phase");  // none in tables of older programs, which timed inference alone
+    const Value* const phase = each.find("phase");  // missing in tables of older programs, which timed inference only
     TimedResult timed{.at = str("batch ", each.at("batch").as_int(), ", ", phase ? phase->as_string() : "inference"),
                       .time = summary_of(each.at("ms"))};
     const Value* const speedup = each.find("speedup");
@@ -43,7 +43,7 @@ std::vector<TimedResult> times_of(const Value& list) {
   return times;
 }
 
-// The metric that some task is judged by and whose column the row has.
+// The first metric of a task for which the row has a column.
 const Metric* metric_in(const Value& row) {
   for (const Task* task : builtin_tasks()) {
     const Metric& metric = task->metrics().front();
@@ -81,7 +81,7 @@ std::string listed(const Value::List& values, const Text& text) {
 
 void add_settings(ResultTable& table, ResultRow& row, const Value& value, const Value& root) {
   if (const std::optional<double> tuned = optional_at<double>(value, "tuned")) {
-    const Value* const tune = root.find("tune");  // none in tables of older programs
+    const Value* const tune = root.find("tune");  // missing in tables of older programs
     row.settings = str(tune == nullptr ? "" : tune->at("key").as_string() + ' ', shortest(*tuned));
   }
   if (!row.baseline) row.against = optional_at<std::string>(value, "against").value_or(root.at("baseline").as_string());
@@ -95,7 +95,7 @@ void add_settings(ResultTable& table, ResultRow& row, const Value& value, const 
   row.train_seconds = first.at("train_seconds").as_double();
 }
 
-// Sizes are the first seed's.
+// The sizes are those of the first seed.
 ResultRow row_of_arm(ResultTable& table, const Value& value, const Value& root) {
   const std::string& baseline = root.at("baseline").as_string();
   ResultRow row{.name = value.at("arm").as_string()};
@@ -141,7 +141,7 @@ void read_head(ResultTable& table, const Value& root, bool reproduced) {
   for (const Value& answer : root.at("answers").as_list()) table.answers.push_back(answer.at("answer").as_string());
 }
 
-// Of all rows, in the order in which they come up.
+// The batch and phase of every timing, in order of appearance.
 std::vector<std::string> timed_places(const ResultTable& results) {
   std::vector<std::string> places;
   for (const ResultRow& row : results.rows) {

@@ -22,7 +22,7 @@
 namespace tessera {
 namespace {
 
-// JSON has no word for NaN and the infinities: they are texts (core/config/value.h).
+// JSON has no NaN or infinities, so they are stored as strings (core/config/value.h).
 std::optional<double> number_in(const Value& value) {
   if (value.is_number()) return value.as_double();
   if (!value.is_string()) return std::nullopt;
@@ -54,7 +54,7 @@ void add_line(RunNumbers& numbers, const Value& line) {
   }
 }
 
-// Stages that only rewrite the network log nothing: their steps are in the history. A stage is there once it is done.
+// Stages that only rewrite the network log nothing, so their steps come from the history. A stage is listed once it is done.
 void add_stages_of_history(ReportRun& run) {
   std::vector<StageSpan> stages;
   for (const StageRecord& record : run.history.stages) {
@@ -66,7 +66,7 @@ void add_stages_of_history(ReportRun& run) {
   run.stages = std::move(stages);
 }
 
-// Masks stand beside the weights, which nothing else of a page needs: it is made without them where they are damaged.
+// Masks are in the file of the weights, which the page needs for nothing else. If it is damaged, the page shows no masks.
 bool load_masks(Vfs& vfs, const SavedPoint& point, const FileRecord& weights, Module& model) {
   try {
     const std::string origin = (point.folder / weights.name).string();
@@ -113,7 +113,7 @@ void read_checkpoints(Vfs& vfs, const RunFolder& folder, ReportRun& run, SavedNe
       const auto found = known.find(place);
       SavedNetwork network = found != known.end() ? found->second : network_of(vfs, point, run.history);
       if (point.position.stage_done) known.emplace(place, network);
-      // A later revision of a step takes the place of the one before.
+      // A later revision of a stage's checkpoint replaces the earlier one.
       const bool again = !run.networks.empty() && run.networks.back().stage == network.stage;
       if (again) run.networks.pop_back();
       run.networks.push_back(std::move(network));

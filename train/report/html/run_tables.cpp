@@ -37,7 +37,7 @@ struct TimedStage {
   const PassReport* pass = nullptr;
 };
 
-// Where ADMM settles ranks, its pass times the network that a later stage factorises at them, and leaves this one dense.
+// An ADMM pass that settles ranks leaves its network dense. Its time belongs to the later stage that factorises at these ranks.
 std::vector<TimedStage> timed_stages(const RunHistory& history) {
   std::vector<TimedStage> timed;
   const PassReport* settled = nullptr;
@@ -82,12 +82,12 @@ HtmlCell best_cell(const Metric& metric, const std::vector<CurvePoint>& points) 
 
 std::int64_t last_step(const ReportRun& run) { return run.stages.empty() ? 0 : run.stages.back().end; }
 
-// The runs of a page may be judged by different metrics; each then names its own.
+// Whether all runs of the page are judged by the same metric. Otherwise each run names its own.
 bool judged_alike(std::span<const ReportRun> runs) {
   return std::ranges::all_of(runs, [&](const ReportRun& run) { return run.metric == runs.front().metric; });
 }
 
-// The ranks that ADMM held a layer to in a stage, which left it dense; empty where it did not.
+// The ranks that ADMM held a layer to in a stage. The stage left the layer dense. Empty if ADMM did not hold it.
 std::string held_ranks(const ReportRun& run, const std::string& stage, const std::string& path) {
   const auto record = std::ranges::find(run.history.stages, stage, &StageRecord::name);
   if (record == run.history.stages.end()) return {};
@@ -107,7 +107,7 @@ std::string state_text(const ReportRun& run, const SavedNetwork& network, const 
   return text;
 }
 
-// A dense network and a compressed one look as a table's baseline and arms do.
+// Dense and compressed networks look like the baseline and the arms of a table.
 ScatterPoint point_of(const std::string& name, bool dense, double ms, double y) {
   return {.name = name,
           .x = {.median = ms, .p10 = ms, .p90 = ms},
@@ -132,8 +132,8 @@ TimedPicture& picture_at(std::vector<TimedPicture>& pictures, const Metric* metr
   return made;
 }
 
-// The pictured metric at the end of a stage, in the unit that people read. Of the task's first one the history tells it, of
-// others the line of metrics.jsonl that was written there.
+// The pictured metric at the end of a stage, in the unit that people read. The history has the task's first metric. Other metrics
+// come from the line of metrics.jsonl that was written at that step.
 std::optional<double> value_at(const ReportRun& run, const StageRecord& stage) {
   if (!stage.last) return std::nullopt;
   const Metric& metric = run.pictured();
@@ -144,7 +144,7 @@ std::optional<double> value_at(const ReportRun& run, const StageRecord& stage) {
   return found == series->points.end() || !has_place(found->value) ? std::nullopt : std::optional(in_unit(metric, found->value));
 }
 
-// At the end of the stage, or of the next before another pass rewrites the network.
+// The value at the end of the stage, or of the next evaluated one if no pass rewrote the network in between.
 std::optional<double> value_after(const ReportRun& run, std::size_t stage) {
   const std::vector<StageRecord>& stages = run.history.stages;
   for (std::size_t i = stage; i < stages.size() && (i == stage || stages[i].passes.empty()); ++i) {
@@ -288,7 +288,7 @@ std::vector<TimedPicture> pictures_of(std::span<const ReportRun> runs) {
   std::vector<TimedPicture> pictures;
   for (const ReportRun& run : runs) {
     const auto named = [&](const StageRecord& stage) { return str(run.label, ": ", stage.name); };
-    std::set<std::string> begun;  // ways of timing with the dense network's point
+    std::set<std::string> begun;  // ways of timing that have the dense network's point
     for (const auto& [stage, pass] : timed_stages(run.history)) {
       const std::string label = str("milliseconds at ", pass->timed_at);
       const StageRecord* const before = stage_before(run, stage);

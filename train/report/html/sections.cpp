@@ -13,7 +13,7 @@
 namespace tessera {
 namespace {
 
-// Titles of what runs log; of anything else the key says what it is.
+// Titles of the numbers that runs log. The title of any other number is its key.
 constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kTitles{
     {{"loss", "Training loss"},
      {"val_loss", "Loss on val"},
@@ -27,7 +27,7 @@ constexpr std::array<std::pair<std::string_view, std::string_view>, 11> kTitles{
      {"prune.asked", "Pruning: sparsity asked for"},
      {"rigl.moved", "RigL: weights moved"}}};
 
-// What everybody looks at first; the rest follows in the order in which it was logged.
+// The most wanted numbers come first. The rest follows in the order in which it was logged.
 int rank_of(const std::string& key) {
   if (key == "loss") return 0;
   if (key.starts_with("val_")) return 1;
@@ -46,13 +46,13 @@ std::vector<std::string> keys_of(std::span<const ReportRun> runs) {
   return keys;
 }
 
-// The metric of a run's task that "val_" + its key names; null for other numbers.
+// The metric of the run's task whose key is `key` without "val_"; null for other numbers.
 const Metric* metric_of_key(const ReportRun& run, const std::string& key) {
   const auto found = std::ranges::find_if(run.metrics, [&](const Metric& metric) { return key == str("val_", metric.key); });
   return found == run.metrics.end() ? nullptr : &*found;
 }
 
-// All charts of a page go over the same steps, so that they can be held against each other.
+// All charts of a page cover the same steps, so that they can be compared.
 std::optional<std::pair<std::int64_t, std::int64_t>> steps_of(std::span<const ReportRun> runs) {
   std::optional<std::pair<std::int64_t, std::int64_t>> steps;
   for (const ReportRun& run : runs) {
@@ -115,7 +115,7 @@ std::vector<BarPair> bars_of(const ReportRun& run, const std::string& stage, boo
     if (!time) {
       pairs.push_back({layer.path, static_cast<double>(layer.parameters_before), static_cast<double>(layer.parameters_after)});
     } else if (layer.dense_ms) {
-      // The time of a form that was given up is not the layer's.
+      // If the layer stayed dense, the time of the rejected form is not shown.
       pairs.push_back({layer.path, layer.dense_ms, layer.decision == kDense ? std::nullopt : layer.compressed_ms});
     }
   }

@@ -9,8 +9,8 @@ namespace tessera {
 namespace {
 
 constexpr double kGreatestPlace = 1e100;
-constexpr double kSlack = 1e-6;  // of a step, for what dividing by it rounds
-constexpr int kMostPowers = 8;  // named on an axis
+constexpr double kSlack = 1e-6;  // share of a step, for the rounding error of the division by it
+constexpr int kMostPowers = 8;  // most powers that an axis names
 
 std::vector<Tick> power_ticks(const Axis& axis) {
   const int low = static_cast<int>(std::lround(std::log10(axis.low)));
@@ -20,7 +20,7 @@ std::vector<Tick> power_ticks(const Axis& axis) {
   for (int power = low; power <= high; power += step) {
     for (const double multiple : {1.0, 2.0, 5.0}) {
       const double value = multiple * std::pow(10.0, power);
-      if (multiple > 1 && (high - low > 2 || power == high)) continue;  // between powers where there are few
+      if (multiple > 1 && (high - low > 2 || power == high)) continue;  // 2 and 5 times a power only where powers are few
       ticks.push_back({value, formatted("%.6g", value)});
     }
   }

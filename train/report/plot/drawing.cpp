@@ -12,9 +12,9 @@ namespace tessera {
 namespace {
 
 constexpr double kLineHeight = 15;
-constexpr double kCharacter = 7.2;  // width of one, about
+constexpr double kCharacter = 7.2;  // approximate width of one character
 
-// Around (0, 0), closed; the circle is an element of its own.
+// Closed outlines around (0, 0). The circle has none, because it is an SVG element.
 constexpr std::array<std::string_view, kShapes> kOutlines{"", "M-4.5 -4.5H4.5V4.5H-4.5Z", "M0 -5.5L5.5 4.5H-5.5Z",
                                                           "M0 -6L6 0L0 6L-6 0Z",
                                                           "M-1.7 -5.5H1.7V-1.7H5.5V1.7H1.7V5.5H-1.7V1.7H-5.5V-1.7H-1.7Z"};
@@ -81,7 +81,7 @@ void Drawing::name(Place place, const std::string& words) {
   const double width = width_of(words);
   const bool left = place.x + 10 + width > frame_.width - frame_.right;
   const double from = left ? place.x - 10 - width : place.x + 10;
-  const double wanted = place.y - 6;  // above a level bar
+  const double wanted = place.y - 6;  // above a horizontal bar
   double y = wanted;
   for (int attempt = 1; taken(from, width, y) && attempt < 20; ++attempt) {
     y = wanted + (attempt % 2 == 1 ? 1 : -1) * std::ceil(attempt / 2.0) * kLineHeight;

@@ -5,7 +5,7 @@
 namespace tessera {
 namespace {
 
-// Without a tab stop what is cut off could be scrolled to with a pointer only.
+// The tab stop lets the keyboard scroll to what is cut off. Without it only a pointer could.
 std::string reached(std::string_view label) { return str(" tabindex=\"0\" role=\"region\" aria-label=\"", escaped(label), '"'); }
 
 }  // namespace

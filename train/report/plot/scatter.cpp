@@ -7,7 +7,7 @@
 namespace tessera {
 namespace {
 
-constexpr double kLeastSpan = 0.02;  // of the greatest value, or of 1
+constexpr double kLeastSpan = 0.02;  // share of the greatest value, or of 1 if that is larger
 
 Axis axis_of(double least, double greatest) {
   return Axis::over(least, greatest, std::max(std::abs(greatest), 1.0) * kLeastSpan);
@@ -35,7 +35,7 @@ void draw_bars(Drawing& drawing, const ScatterPoint& point) {
   if (point.x.p90 > point.x.p10) drawing.line({drawing.across(point.x.p10), at.y}, {drawing.across(point.x.p90), at.y}, "bar");
 }
 
-// Level, then upright, to the next: between two points nothing is known that is better than the first.
+// From each point level, then upright to the next: between two points, nothing better than the first is known.
 void draw_front(Drawing& drawing, const Scatter& scatter, bool more_is_better) {
   std::vector<Place> places;
   for (const std::size_t i : pareto_front(scatter.points, more_is_better)) {

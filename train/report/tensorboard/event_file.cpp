@@ -21,7 +21,7 @@ constexpr std::array<std::uint32_t, 256> crc_table() {
 }
 constexpr std::array<std::uint32_t, 256> kCrcTable = crc_table();
 
-// Checksums of data that holds checksums would be weak: those in files are rotated and moved.
+// A checksum of data that holds checksums would be weak, so the format rotates and offsets those it stores.
 std::uint32_t masked(std::uint32_t crc) { return std::rotr(crc, 15) + 0xa282ead8u; }
 
 std::string record(std::string_view data) {
@@ -29,7 +29,7 @@ std::string record(std::string_view data) {
   return length + little_endian(masked(crc32c(length))) + std::string(data) + little_endian(masked(crc32c(data)));
 }
 
-// Fields of the messages.
+// Field numbers of the messages.
 namespace event {
 constexpr std::uint64_t kWallTime = 1, kStep = 2, kFileVersion = 3, kSummary = 5;
 }
@@ -55,7 +55,7 @@ std::uint32_t crc32c(std::string_view bytes) {
 EventFile::EventFile(double wall_time) : wall_time_(wall_time) { add_event(0, part(event::kFileVersion, "brain.Event:2")); }
 
 void EventFile::add_event(std::int64_t step, std::string_view content) {
-  // A field of value 0 is not written.
+  // Fields of value 0 are not written.
   const std::string at = step == 0 ? std::string() : whole_number(event::kStep, step);
   bytes_ += record(real(event::kWallTime, wall_time_) + at + std::string(content));
 }

@@ -20,16 +20,16 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// TensorBoard takes every name with "tfevents" in it for an event file, so that one under way has a name without.
+// TensorBoard reads every file with "tfevents" in its name as an event file. An unfinished file has a name without it.
 constexpr const char* kUnfinishedName = "export.unfinished";
 
 struct ExportedRun {
   std::string path;
-  fs::path below;  // the folder's: <name>/<n>
+  fs::path below;  // path below the export folder: <name>/<n>
   std::string bytes;
 };
 
-// The name does not depend on the runs that are exported together, so that a later export finds the same folder.
+// The name does not depend on the other runs of the export, so a later export finds the same folder.
 fs::path folder_below(const std::string& path) {
   std::error_code error;
   const fs::path whole = fs::canonical(path, error);
@@ -48,7 +48,7 @@ std::string tag_of(std::string key) {
   return key;
 }
 
-// An indented block is shown as it is. Empty lines say nothing, among them what follows the last line's end.
+// An indented block is shown verbatim. Empty lines are dropped, among them the one after the last line break.
 std::string as_code(const std::string& text) {
   std::string code;
   for (const std::string& line : split(text, '\n')) {
@@ -74,10 +74,10 @@ bool is_export(const std::string& name) {
   return name == kEventFileName || name == kUnfinishedName || name.starts_with(str('.', kUnfinishedName, ".tmp-"));
 }
 
-// Two folders deep there are files of exports, and nothing else anywhere.
+// The first two levels may hold folders only, and the third may hold files of exports only.
 void refuse_other_things(Vfs& vfs, const fs::path& folder, int depth = 0) {
   for (const DirectoryEntry& entry : vfs.list(folder)) {
-    const bool link = fs::is_symlink(folder / entry.name);  // which no export is
+    const bool link = fs::is_symlink(folder / entry.name);  // exports contain no links
     const bool ours = depth < 2 ? entry.is_directory : !entry.is_directory && !link && is_export(entry.name);
     TESSERA_CHECK(ours, ConfigError, "export: ", (folder / entry.name).string(),
                   " is no export for TensorBoard; give a folder that holds nothing else");
