@@ -25,7 +25,7 @@ using testing::truncated;
 
 constexpr std::int64_t kRank = 3;
 
-// The hook of a stage of so many updates, one after each step.
+// The hook of a stage with this number of updates, one after each step.
 Admm hook(const AdmmConfig& config, Module& model, std::int64_t updates = 1000) {
   StepSlots slots;
   return Admm(config, rank_of_fc(kRank), model, {.steps = updates, .steps_per_epoch = updates}, slots);
@@ -59,7 +59,7 @@ TEST(Admm, EndsAtTheTruncatedSvdForRhoOfOneAndMore) {
   }
 }
 
-// Least squares: the best weight of k elements keeps the k largest.
+// Least squares: the best weight with k elements keeps the k largest.
 TEST(Admm, EndsAtTheLargestElementsUnderTopK) {
   const Tensor a = random_matrix(12, 9, 4);
   const auto model = one_layer(a);
@@ -73,7 +73,7 @@ TEST(Admm, EndsAtTheLargestElementsUnderTopK) {
 }
 
 TEST(Admm, SaysThatASmallRhoGetsNowhereAndNamesALargerOne) {
-  const Tensor a = matrix_of({5, 4, 3, 2.9, 2.8, 1}, 12, 9, 2);  // the fourth by the third value is 0.97
+  const Tensor a = matrix_of({5, 4, 3, 2.9, 2.8, 1}, 12, 9, 2);  // ratio of the fourth value to the third: 0.97
   const auto model = one_layer(a);
   Admm admm = hook(admm_config(0.05), *model);
   admm.on_stage_begin(*model);
@@ -101,7 +101,7 @@ TEST(Admm, BalancingRecoversFromABadRho) {
   }
 }
 
-// The gradient of the constraint, rho U of it, must not jump.
+// The gradient of the constraint is rho U and must not jump.
 TEST(Admm, AChangeOfRhoKeepsRhoU) {
   const Tensor a = random_matrix(7, 5, 3);
   AdmmConfig rising = admm_config(0.5);
@@ -113,7 +113,7 @@ TEST(Admm, AChangeOfRhoKeepsRhoU) {
   minimise(constant, *constant_model, a, 1);
   minimise(changing, *rising_model, a, 1);
   EXPECT_EQ(constant.rho(), 0.5);
-  EXPECT_DOUBLE_EQ(changing.rho(), 0.5 * std::sqrt(8.0));  // half of the way to 4, by equal factors
+  EXPECT_DOUBLE_EQ(changing.rho(), 0.5 * std::sqrt(8.0));  // halfway to 4 on a geometric scale
   const Tensor before = constant.state().tensors.at("u.fc"), after = changing.state().tensors.at("u.fc");
   EXPECT_GT(linalg::norm(before), 0.1);
   for (std::int64_t i = 0; i < a.numel(); ++i) {
@@ -232,7 +232,7 @@ TEST(Admm, PullsTheGradientsOfConstrainedWeightsOnly) {
                u = values(known.tensors.at("u.fc")), pulled = values(fc.parameter("weight").grad());
     for (std::size_t i = 0; i < g.size(); ++i) EXPECT_NEAR(pulled[i], g[i] + 0.25 * (w[i] - z[i] + u[i]), 1e-5);
     EXPECT_EQ(values(fc.parameter("bias").grad()), values(bias));
-    fc.parameter("weight").zero_grad();  // of a frozen weight
+    fc.parameter("weight").zero_grad();  // the weight is frozen
     admm.after_backward(*model, state);
     EXPECT_FALSE(fc.parameter("weight").grad().defined());
   }

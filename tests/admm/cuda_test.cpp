@@ -1,4 +1,4 @@
-// ADMM on a GPU against the CPU.
+// Compares ADMM on a GPU with ADMM on the CPU.
 #include <gtest/gtest.h>
 
 #include <utility>
@@ -16,7 +16,7 @@ namespace {
 
 class CudaAdmm : public GpuTest {};
 
-// Three steps with two updates between them, of a weight of whole blocks and a rest.
+// Trains a weight, which fills whole blocks and part of another, for three steps with two updates between them.
 State trained(Device device, DType dtype, Tensor& weight) {
   const auto model = one_layer(random_matrix(67, 131, 1, dtype));
   move_to(*model, device);
@@ -60,7 +60,7 @@ TEST_F(CudaAdmm, FollowsTheCpu) {
   }
 }
 
-// Ranks project different layers: a choice by rank 0's clock would have the others wait for what it never comes to.
+// Ranks project different layers. If rank 0's clock chose for all, the others would wait for choices that it never makes.
 TEST_F(CudaAdmm, ProjectionsReadNoClock) {
   LowRankConfig config;
   config.format = "tucker2";

@@ -75,7 +75,7 @@ TEST(AdmmProjections, LieInTheConstraint) {
   }
 }
 
-// Every other choice of three elements leaves a larger distance.
+// Every other choice of three elements has a larger distance.
 TEST(AdmmProjections, TopKIsTheNearestWeightOfSoManyElements) {
   for (const DType dtype : {DType::f32, DType::f64}) {
     const Tensor weight = random_matrix(2, 5, 7, dtype);

@@ -1,4 +1,4 @@
-// Run by mpirun with several ranks, each of which runs every case.
+// Run by mpirun with several ranks. Each rank runs every case.
 #include <gtest/gtest.h>
 #include <omp.h>
 
@@ -33,7 +33,7 @@ class Counted final : public Constraint {
   int& count_;
 };
 
-// More layers than ranks, of unequal size; fewer; and none.
+// More layers than ranks, of unequal sizes; fewer layers; and none.
 TEST(AdmmProjections, AreSharedOutByLayerWithTheBytesOfOneProcess) {
   omp_set_num_threads(2);
   for (const std::int64_t layers : {6, 2, 1, 0}) {

@@ -13,7 +13,7 @@
 namespace tessera::bench {
 namespace {
 
-// Four images of 12x15 and of 15x12, whose red is 0 and 1 in the first class and 128 and 129 in the second.
+// Four images, of 12x15 and 15x12. Their red is 0 and 1 in the first class, and 128 and 129 in the second.
 class LoaderWorkloadTest : public ::testing::Test {
  protected:
   void SetUp() override { tree_.add_split("train", 2); }

@@ -16,7 +16,7 @@ Contestant noted(char name, std::string& log) {
   return {std::string(1, name), [name, &log] { log += name; }};
 }
 
-// A clock that only what is timed moves on.
+// A clock that only the timed work advances.
 double fake_seconds = 0;
 double fake_clock() { return fake_seconds; }
 
@@ -115,7 +115,7 @@ TEST(TimeInTurns, SlowestSideSaysHowOftenATurnRepeatsItsCall) {
   EXPECT_EQ(samples, (std::vector<Samples>{{{500}}, {{250}}}));
 }
 
-// Caches that the other side empties come back after two calls: a turn's warm-up is not enough.
+// The other side empties this side's caches, which take two calls to refill: one warm-up call a turn is not enough.
 TEST(TimeInTurns, TheTimeAloneTellsOfASideThatTurnsSlow) {
   char last = ' ';
   int calls = 0;
@@ -162,7 +162,7 @@ TEST(Ratios, AreTakenRoundByRound) {
   EXPECT_THROW(ratios(Samples{{2, 9}}, Samples{{1}}), InternalError);
 }
 
-// 4/1, 6/6, 8/2: the rounds' ratios are 4, 1 and 4, the medians 6 and 2.
+// Rounds of 4/1, 6/6 and 8/2: their ratios are 4, 1 and 4, and the medians are 6 and 2.
 TEST(Ratios, ALineHasTheMedianOfTheRatiosAndTheRatioOfTheMedians) {
   const Value row = ratio_value(Samples{{4, 6, 8}}, Samples{{1, 6, 2}});
   EXPECT_EQ(row.at("median").as_double(), 4);

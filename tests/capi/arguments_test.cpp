@@ -1,4 +1,4 @@
-// What tessera_run() and tessera_output_shape() refuse, and in which words.
+// What tessera_run() and tessera_output_shape() refuse, and with which messages.
 #include <gtest/gtest.h>
 
 #include "tests/capi/networks.h"
@@ -8,7 +8,7 @@ namespace {
 
 class CArguments : public ::testing::Test {
  protected:
-  // The message of a run that is refused, in which nothing is written.
+  // The message of a refused run, which must write nothing.
   std::string refusal(const tessera_tensor* inputs, std::int32_t input_count, const tessera_tensor* outputs,
                       std::int32_t output_count) {
     EXPECT_EQ(tessera_run(network_.get(), inputs, input_count, outputs, output_count), TESSERA_BAD_ARGUMENT);

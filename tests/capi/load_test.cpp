@@ -1,4 +1,4 @@
-// Which paths hold a network, and what is said of the others.
+// Which paths hold a network, and the error messages for other paths.
 #include <gtest/gtest.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -94,7 +94,7 @@ TEST(CLoad, AFileOfARunTellsWhatTheRunTells) {
   EXPECT_EQ(Loaded(path, 1, "f32").description().at("precision").as_string(), "f32");
 }
 
-// Whatever of it does not fit together.
+// Each kind of inconsistency inside a file is reported with the file's name.
 TEST(CLoad, AFaultOfAFileNamesTheFile) {
   const TemporaryFolder folder;
   const std::string path = (folder.path() / "net.safetensors").string();
@@ -219,7 +219,7 @@ TEST(CLoad, RefusesNullsAndOptionsThatCannotBe) {
   EXPECT_STREQ(tessera_last_error(), "tessera_set_threads: network is null");
 }
 
-// A program of a later header has members behind those of today; at 0 they ask for nothing.
+// A program with a later header passes a larger struct. The members that this library does not know must be 0.
 TEST(CLoad, TakesTheOptionsOfALaterHeaderWhereTheyAskForNothingNew) {
   struct Later {
     tessera_options options;
@@ -237,7 +237,7 @@ TEST(CLoad, TakesTheOptionsOfALaterHeaderWhereTheyAskForNothingNew) {
   expect_in(tessera_last_error(), "is set; needs a newer library");
 }
 
-// Of weights large enough that several threads read them.
+// A file of a network whose weights are large enough for several threads to read them.
 std::string file_of_a_large_network(const fs::path& folder) {
   const auto model =
       build_model(tessera::testing::layers_config(R"(["flatten", {"linear": {"out": 300, "name": "fc"}}])"), {1, 20, 20, 1});
@@ -249,7 +249,7 @@ std::string file_of_a_large_network(const fs::path& folder) {
 TEST(CLoad, LeavesTheThreadsOfTheCallerAlone) {
   const TemporaryFolder folder;
   const std::string path = file_of_a_large_network(folder.path());
-  // A thread that has computed nothing, so that the threads which OpenMP starts for it would be new.
+  // A thread that has computed nothing has no OpenMP threads yet, so that any that OpenMP starts for it would be new.
   std::thread([&] {
     const std::set<std::string> before = threads_of_process();
     const Loaded network(path, 1);
@@ -263,7 +263,7 @@ TEST(CLoad, AChildLoadsNetworksOfItsOwn) {
   const Loaded of_parent(path, 2);
   const pid_t child = ::fork();
   if (child == 0) {
-    ::alarm(60);  // in place of a wait for threads that the child lacks
+    ::alarm(60);  // ends a wait for threads that the child lacks
     tessera_network* network = nullptr;
     const tessera_options options{sizeof(options), 2, nullptr, nullptr};
     Buffer<float> images({4, 20, 20, 1}, 0.5f), scores({4, 300}, 0);
@@ -278,7 +278,7 @@ TEST(CLoad, AChildLoadsNetworksOfItsOwn) {
   EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
-// The child of a fork has none of the parent's threads: it must not wait for one.
+// The child of a fork has none of the parent's threads, and must not wait for one.
 TEST(CLoad, AChildIsRefusedTheNetworksOfItsParent) {
   const Loaded network(dense_run());
   Buffer<float> images = some_images(1);
@@ -297,7 +297,7 @@ TEST(CLoad, AChildIsRefusedTheNetworksOfItsParent) {
   EXPECT_EQ(tessera_run(network.get(), &in, 1, &out, 1), TESSERA_OK) << tessera_last_error();
 }
 
-// The mask of signals that a thread has blocked: bit n - 1 is signal n.
+// The mask of the signals that a thread has blocked: bit n - 1 is signal n.
 std::uint64_t blocked_by(const std::string& thread) {
   std::ifstream status("/proc/self/task/" + thread + "/status");
   for (std::string word; status >> word;) {

@@ -1,4 +1,4 @@
-// What a network says through the C functions is what its own forward says with batch norms folded, bit for bit.
+// Outputs through the C functions equal those of the network's forward pass with batch norms folded, bit for bit.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -28,7 +28,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// One thread, no choice by a clock, weights that stay: the setting of the C functions.
+// Uses the setting of the C functions: one thread, no choice by a clock, constant weights.
 std::vector<float> forward(Module& model, const Tensor& x, DType compute = DType::f32) {
   set_compute_threads(1);
   const NoGrad no_grad;
@@ -99,7 +99,7 @@ TEST(CRun, ReadsTheInputWhereItIsAndLeavesItAlone) {
   const Loaded network(dense_run());
   Buffer<float> images = some_images(64);
   const std::vector<float> before = images.values;
-  const std::vector<float> said = scores_of(network, images);  // what is prepared for the batch is there now
+  const std::vector<float> said = scores_of(network, images);  // prepares all that this batch needs
   const std::size_t in_use = memory_stats(Device::cpu()).in_use;
   const auto peak_of = [&](auto& input) {
     reset_peak_memory(Device::cpu());
@@ -114,7 +114,7 @@ TEST(CRun, ReadsTheInputWhereItIsAndLeavesItAlone) {
   EXPECT_EQ(scores_of(network, images), said);
 }
 
-// A network that writes text, and samples of another length than that of its training.
+// A network that writes text, and samples whose length differs from that in training.
 class CTokens : public ::testing::Test {
  protected:
   static std::unique_ptr<Module> network() {
@@ -132,7 +132,7 @@ class CTokens : public ::testing::Test {
   void SetUp() override {
     for (std::size_t i = 0; i < tokens_.values.size(); ++i) tokens_.values[i] = static_cast<std::int64_t>(i * 7 % 50);
   }
-  // What the C functions say; "" is no error.
+  // The error message of the C functions, or "" for success.
   std::string run(std::vector<tessera_tensor> inputs) {
     const tessera_tensor out = scores_.tensor();
     const bool ran = tessera_run(loaded_.get(), inputs.data(), static_cast<std::int32_t>(inputs.size()), &out, 1) == TESSERA_OK;
@@ -159,7 +159,7 @@ TEST_F(CTokens, MayBeOfAnotherLength) {
   EXPECT_EQ(scores_.values, forward(*gpt_, Tensor::from(tokens_.values, {2, 5})));
 }
 
-// A mask in which all is seen changes nothing, one that hides the first key of each sample does; inputs have no order.
+// A mask that shows every key changes nothing. One that hides the second key of each sample does. Inputs have no order.
 TEST_F(CTokens, HaveAKeyMask) {
   Buffer<std::uint8_t> mask({2, 5}, 1);
   mask.name = "key_mask";
@@ -179,7 +179,7 @@ TEST_F(CTokens, AreBelowTheirLimit) {
   EXPECT_NE(message.find("id out of range: ids[3] is 50; needs 0 to 49"), std::string::npos) << message;
 }
 
-// Saves the run's newest checkpoint again, changed.
+// Saves the run's newest checkpoint again after `change` has edited it.
 void change_newest(const std::string& run, const std::function<void(Checkpoint&)>& change) {
   const RunLock lock(run);
   CheckpointStore store(real_vfs(), RunFolder::open(real_vfs(), run).checkpoints());
@@ -200,7 +200,7 @@ TEST(CRun, RefusesANetworkWithANaN) {
   EXPECT_NE(std::string(tessera_last_error()).find("fc.bias"), std::string::npos) << tessera_last_error();
 }
 
-// A choice that no processor offers is warned about where it is looked up.
+// A choice that no processor offers gives a warning when it is looked up.
 TEST(CRun, TakesTheDecisionsOfTheCheckpoint) {
   const TemporaryFolder folder;
   const std::string run = trained(folder.path(), experiment(kDense));

@@ -1,4 +1,4 @@
-// libtessera.so from outside: what it shows, and examples/python/tessera_run.py on it. Where the build has the library.
+// libtessera.so from outside: its symbols, and examples/python/tessera_run.py on it. Only if the build has the library.
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -18,7 +18,7 @@ TEST(CSharedLibrary, ShowsTheFunctionsOfTheHeaderAlone) {
   std::istringstream symbols(output_of("nm -D --defined-only " TESSERA_C_LIBRARY));
   std::set<std::string> functions;
   for (std::string address, type, name; symbols >> address >> type >> name;) {
-    if (type == "A") continue;  // the name of the version itself
+    if (type == "A") continue;  // the symbol of the version itself
     EXPECT_EQ(type, "T") << name;
     functions.insert(name.substr(0, name.find('@')));
   }

@@ -1,4 +1,4 @@
-// Several threads with one network, and networks beside each other.
+// Several threads with one network, and several networks at the same time.
 #include <gtest/gtest.h>
 
 #include <thread>
@@ -11,7 +11,7 @@ namespace {
 constexpr int kThreads = 4;
 constexpr int kRounds = 5;
 
-// Each with images of its own, of its own batch.
+// Each thread has different images and a different batch size.
 std::vector<float> say(const Loaded& network, int thread) {
   Buffer<float> images = some_images(1 + thread);
   for (float& value : images.values) value += 0.1f * static_cast<float>(thread);

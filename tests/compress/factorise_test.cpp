@@ -42,7 +42,7 @@ PassReport factorise(std::unique_ptr<Module>& root, const std::string& json) {
   return run_pass(root, pass, kInput);
 }
 
-// [64, 800] of falling singular values, so that the approximate vectors are good ones.
+// The weight is [64, 800] with decaying singular values, so that the approximate vectors are accurate.
 TEST(Factorise, BySvdFullAndRandomised) {
   const auto error = [](const char* block) {
     auto root = std::make_unique<Sequential>();
@@ -105,7 +105,7 @@ TEST(Factorise, ReachesTheMacsAskedForOverTheMatchedLayers) {
   EXPECT_EQ(find_module(*root, "stem").kind(), "conv2d");
 }
 
-// Ranks, shapes and costs are those of the decomposition.
+// Ranks, shapes and costs are equal to those of the decomposition.
 TEST(Factorise, ZerosDifferFromTheDecompositionInValuesAndErrorsAlone) {
   for (const char* ranks : {R"({"out": 8, "in": 16})", R"({"macs": 0.4})", R"({"params": 0.3})", R"({"energy": 0.7})"}) {
     SCOPED_TRACE(ranks);
@@ -180,7 +180,7 @@ TEST(Factorise, TheLastRankRuleThatMatchesHolds) {
   EXPECT_EQ(*report.layers[0].ranks, (Ranks{{"out", 4}, {"in", 2}}));
   EXPECT_EQ(report.layers[0].ranks_asked, "out 4 in 2");
   EXPECT_EQ(*report.layers[2].ranks, (Ranks{{"out", 8}, {"in", 6}}));
-  // The fraction is of the one layer that is left to its rule.
+  // The fraction holds for the one layer without explicit ranks.
   const LayerReport& a = report.layers[1];
   EXPECT_EQ(a.ranks_asked, "macs 0.5 per matched");
   EXPECT_LE(static_cast<double>(a.macs_after), 0.5 * static_cast<double>(a.macs_before));
@@ -260,7 +260,7 @@ TEST(Factorise, ASecondFormatHoldsPointwiseConvolutionsAndLinearLayers) {
   EXPECT_EQ(root->forward(Var(random_tensor(kInput, DType::f32)), {}).shape(), root->output_shape(kInput));
 }
 
-// Of the form whose layer runs the dense convolution on a composed weight.
+// The layers of this format run the dense convolution on a composed weight.
 TEST(Factorise, WhereRanksLowerNoMacsParametersDecide) {
   for (const char* ranks : {R"({"r1": 6, "r2": 12})", R"({"params": 0.4})", R"({"energy": 0.7})"}) {
     SCOPED_TRACE(ranks);

@@ -34,7 +34,7 @@ std::unique_ptr<Module> network() {
   return root;
 }
 
-// Channels of very different size. The last is always 0, and the one before follows from the first two.
+// The channels differ greatly in scale. The last is always 0, and the one before it is a combination of the first two.
 Tensor batch_of(std::int64_t i) {
   Tensor x = random_tensor(kInput, DType::f32, 20 + static_cast<std::uint64_t>(i));
   for (std::int64_t row = 0; row < x.numel() / 8; ++row) {
@@ -95,7 +95,7 @@ PassReport factorise(std::unique_ptr<Module>& root, const std::string& json, con
   return run_pass(root, pass, kInput, nullptr, batches);
 }
 
-// ||(W - W~) C^(1/2)||, the error of what the layer answers.
+// ||(W - W~) C^(1/2)||, the error of the layer's output.
 double answer_error(Module& root, const std::string& path, const Tensor& weight, const InputWeights& inputs) {
   const Tensor composed = as_compressed(find_module(root, path))->dense_weight();
   std::vector<double> difference = values(weight);
@@ -117,13 +117,13 @@ double answer_error(Module& root, const std::string& path, const Tensor& weight,
 struct Case {
   const char* name;
   const char* layer;
-  const char* block;  // without the weights
+  const char* block;  // the block without its weights
 };
 void PrintTo(const Case& c, std::ostream* out) { *out << c.name; }
 
 class WeightedFactorise : public ::testing::TestWithParam<Case> {};
 
-// The answers are nearer than those of the plain decomposition, which is nearer to the weight.
+// The output is closer than with the plain decomposition, whose weight is closer.
 TEST_P(WeightedFactorise, KeepsTheAnswers) {
   const std::string path = GetParam().layer;
   auto plain = network(), weighted = network();

@@ -18,7 +18,7 @@ const Conv2dConfig kConv{.in = 2, .out = 3};
 
 using Rewrite = std::function<std::unique_ptr<Module>(const Module&, LayerReport&)>;
 
-// Rewrites every convolution as the test says.
+// Rewrites every convolution with the function that the test provides.
 class TestPass final : public Pass {
  public:
   explicit TestPass(Rewrite rewrite) : rewrite_(std::move(rewrite)) {}

@@ -27,7 +27,7 @@ std::unique_ptr<Sequential> network(double momentum) {
 
 Tensor batch_of(std::int64_t i) { return random_tensor({kBatch, 4, 5, 3}, DType::f32, 10 + static_cast<std::uint64_t>(i)); }
 
-// Mean and unbiased variance of a channel of x [..., channels].
+// The mean and the unbiased variance of one channel of x [..., channels].
 std::pair<double, double> statistics(const Tensor& x, std::int64_t channel) {
   const std::vector<double> all = values(x);
   const std::int64_t channels = x.dim(-1), rows = x.numel() / channels;
@@ -58,12 +58,12 @@ void expect_mean_of_batches(const Module& norm, const std::function<Tensor(std::
 
 TEST(Recalibrate, GivesTheMeanOfTheBatches) {
   const auto root = network(0.3);
-  root->child("first").buffers()[0]->value.fill(100);  // what was there before does not count
+  root->child("first").buffers()[0]->value.fill(100);  // recalibration discards earlier values
   const std::vector<double> weight = values(root->child("conv").parameter("weight").value());
   const TrainingBatches batches{.parts = parts_of};
   EXPECT_TRUE(recalibrate(*root, batches, 4));
   expect_mean_of_batches(root->child("first"), batch_of, 4);
-  // In training the second one sees what the first one normalised by each batch's own statistics.
+  // In training the second norm sees what the first one has normalised by each batch's statistics.
   const auto behind = [&](std::int64_t i) {
     const auto copy = network(0.3);
     const NoGrad no_grad;

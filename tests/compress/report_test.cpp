@@ -51,7 +51,7 @@ TEST(LayersCsv, WritesOneQuotedLineForEachLayer) {
             "81,81,,,,,,,,,dense,\"too \"\"small\"\", stays\"\n");
 }
 
-// Two runs that are otherwise equal differ in these.
+// Two runs that are otherwise equal differ in these columns.
 TEST(LayersCsv, KnowsTheColumnsThatAClockFills) {
   std::string clocked;
   std::set<std::string> names;
@@ -73,7 +73,7 @@ TEST(Summary, CountsTheFactoredAndNamesTheDense) {
   report.before = {.parameters = 2000, .macs = 90000, .weight_bytes = 8000};
   report.after = {.parameters = 1300, .macs = 46000, .weight_bytes = 5200};
   LayerReport& factored = report.layers.emplace_back();
-  factored.path = std::string("a");  // not a literal: GCC 12 warns of an overlap that is not there
+  factored.path = std::string("a");  // not a literal: GCC 12 would warn of an overlap that does not exist
   factored.macs_before = 64000;
   factored.macs_after = 20000;
   factored.decision = "factored";
@@ -94,7 +94,7 @@ TEST(Summary, CountsTheFactoredAndNamesTheDense) {
             "  c is kept: not faster at batch 32, inference, 2 threads; alone 0.98x (0.97-0.99)");
 }
 
-// Rows of a table take no MACs; products of its factors do.
+// A look-up of table rows takes no MACs, but products of its factors do.
 TEST(Summary, TellsNoFractionOfMacsThatThereWereNot) {
   PassReport report;
   report.before = {.parameters = 2000, .macs = 90000, .weight_bytes = 8000};
@@ -186,7 +186,7 @@ TEST(PassText, HasARowPerLayerAndOneOfTheNetwork) {
   EXPECT_NE(pass_text(report).find("1 of 2 matched layers factored, not faster\n"), std::string::npos);
 }
 
-// Of a network that writes text.
+// A report of a network that writes text.
 PassReport three_phases() {
   PassReport report = two_layers();
   const Speed slower{.dense_ms = 1, .compressed_ms = 1.02, .ratio = {.median = 0.98, .low = 0.97, .high = 0.99}};
@@ -216,7 +216,7 @@ TEST(PassReport, TellsTheNetworksSpeedInEachPhase) {
       << table;
 }
 
-// Its ratio is of other rounds than its verdict.
+// The ratio comes from other rounds than the verdict.
 TEST(PassReport, TellsWhereTheRoundsThatDecideFoundItNotFaster) {
   PassReport report = two_layers();
   report.speed = kSpeed;

@@ -1,4 +1,4 @@
-// Networks without their masked channels answer what the masked ones answer.
+// Networks without their masked channels give the same outputs as the masked networks.
 #include "compress/shrink.h"
 
 #include <gtest/gtest.h>
@@ -36,7 +36,7 @@ Tensor random(const Shape& shape, std::string_view purpose, double low, double h
   return x;
 }
 
-// Trained-looking values: statistics, affine maps and biases away from their initial ones.
+// Values as after training: statistics, affine maps and biases differ from their initial values.
 void randomise(Module& network) {
   initialize(network, 11);
   for (const NamedParameter& named : named_parameters(network)) {
@@ -81,8 +81,8 @@ const LayerReport& row_of(const PassReport& report, std::string_view path) {
   return *found;
 }
 
-// Shrinks a network with masks. In evaluation and in training it answers as before, it can be rebuilt from its tree, and costs
-// less.
+// Shrinks a masked network. In evaluation and in training its outputs stay the same, it can be rebuilt from its tree, and it
+// costs less.
 PassReport expect_same_answers(std::unique_ptr<Module>& network, const Shape& input) {
   const Tensor x = random(input, "x", -1, 1);
   const Tensor before = answer(*network, x);
@@ -122,7 +122,7 @@ std::unique_ptr<Module> convolutions() {
 TEST(Shrink, ASequenceLosesItsMaskedChannels) {
   auto root = convolutions();
   prune_channels(*root, 0.5, "*");
-  // The classes are outputs too: masked, they stay.
+  // The classes are outputs too. They stay even if masked.
   const PassReport report = expect_same_answers(root, kImages);
   EXPECT_EQ(report.after.parameters, (27 * 4 + 4) + (36 * 5 + 2 * 5) + (45 * 3 + 3 + 2 * 3) + (36 * 3 * 6 + 6) + (6 * 5 + 5));
   EXPECT_EQ(to_string(*row_of(report, "conv2").ranks), "in 4 out 5");
@@ -173,7 +173,7 @@ TEST(Shrink, AStreamKeepsItsChannelsBehindAPaddedShortcut) {
       << second.reason;
 }
 
-// Both convolutions of a sum of 6 channels, and what reads it.
+// Two convolutions whose outputs of 6 channels are added, and the layer that reads the sum.
 std::unique_ptr<Module> sum_of_two(const Shape& input) {
   auto root = std::make_unique<Sequential>();
   root->add_child("block", make_basic_block({.in = 3, .out = 6, .stride = 2, .shortcut = "projection"}));
@@ -210,7 +210,7 @@ TEST(Shrink, AChannelOfASumGoesWhereEveryTermIsZero) {
   EXPECT_EQ(root->child("block").config().at("out").as_int(), 4);
 }
 
-// What a depthwise convolution does not pass on need not be made.
+// Channels that a depthwise convolution drops need not be computed before it.
 TEST(Shrink, DepthwiseConvolutionsTakeTheirChannelsAlong) {
   const Shape input{4, 64, 64, 3};  // at least 16 pixels for the statistics of each batch norm
   auto root = build_model({.form = models::MobileNetV1{.width = 0.25}}, input);
@@ -222,7 +222,7 @@ TEST(Shrink, DepthwiseConvolutionsTakeTheirChannelsAlong) {
   EXPECT_EQ(to_string(*row_of(report, "layer3.pointwise").ranks), "in 16 out 32");
 }
 
-// Pruned together, half of all channels go: what is left has the sizes of a network of half the width.
+// Coupled pruning removes half of all channels. What remains has the sizes of a network of half the width.
 TEST(Shrink, CoupledLayersLoseTheSameChannels) {
   const Shape input{2, 32, 32, 3};
   for (ModelConfig config : {ModelConfig{.form = models::CifarResNet{.name = "resnet20", .shortcut = "projection"}},

@@ -45,7 +45,7 @@ void mask_half(Module& layer, const char* name = "weight") {
   weight.set_mask(mask);
 }
 
-// conv and fc are masked, so is grouped, which no sparse layer can hold; plain is not.
+// conv and fc are masked. grouped is masked too, but no sparse layer can hold it. plain is not masked.
 std::unique_ptr<Module> network() {
   auto root = std::make_unique<Sequential>();
   mask_half(root->add_child("conv", std::make_unique<Conv2d>(Conv2dConfig{.in = 4, .out = 8, .padding = {1, 1}})));
@@ -101,13 +101,13 @@ TEST(Sparsify, WithoutMasksItIsRefused) {
   EXPECT_NE(message_of<ConfigError>([&] { sparsify(other, R"({"layers": "cnv"})"); }).find("conv"), std::string::npos);
 }
 
-// A factored layer whose parts become layers of their own.
+// A factored layer whose parts become separate sparse layers.
 struct Factored {
   const char* name;
   std::function<std::unique_ptr<Module>()> make;
   Shape input;
   std::vector<const char*> masked;
-  std::vector<std::string> kinds;  // of the parts
+  std::vector<std::string> kinds;  // kinds of the parts
 };
 
 template <class Layer, class Config>
@@ -172,7 +172,7 @@ std::vector<Factored> factored_layers() {
            {sparse, dense, dense, sparse}}};
 }
 
-// What makes the masks of a layer's factors.
+// Makes the masks of a layer's factors.
 struct Masking {
   const char* name;
   PatternConfig pattern;
@@ -191,8 +191,8 @@ const std::vector<Masking>& maskings() {
 
 class SparseFactors : public ::testing::TestWithParam<Factored> {
  protected:
-  // Values away from the initial ones. A part is masked: every second value, or a third of the pattern in the factors that can
-  // have it.
+  // Values differ from the initial ones. A part is masked: every second value, or a third of its values by the pattern in the
+  // factors that can have it.
   static std::unique_ptr<Module> made(const PatternConfig* config = nullptr) {
     std::unique_ptr<Module> layer = GetParam().make();
     std::uint64_t seed = 1;
@@ -223,7 +223,7 @@ class SparseFactors : public ::testing::TestWithParam<Factored> {
 
   struct Result {
     Tensor y, grad_x;
-    std::map<std::vector<double>, std::vector<double>> grads;  // by a parameter's values, those of a mask by what it keeps
+    std::map<std::vector<double>, std::vector<double>> grads;  // key: the parameter's kept values
   };
   static Result run(Module& layer, bool training) {
     const Var input(random_tensor(GetParam().input, DType::f32, 50), true);
@@ -238,7 +238,7 @@ class SparseFactors : public ::testing::TestWithParam<Factored> {
   }
 };
 
-// In evaluation and in training, where norms are of the batch's statistics; by sparse kernels and by dense ones.
+// In evaluation and in training (with norms by batch statistics), with sparse kernels and with dense ones.
 TEST_P(SparseFactors, AnswerWhatTheFactoredLayerDoes) {
   std::size_t taken = 0;
   for (const char* way : {"sparse", "dense"}) {
@@ -255,7 +255,7 @@ TEST_P(SparseFactors, AnswerWhatTheFactoredLayerDoes) {
         const Result found = run(*after, training);
         EXPECT_LE(relative_error(found.y, want.y), 1e-5);
         EXPECT_LE(relative_error(found.grad_x, want.grad_x), 1e-5);
-        std::vector<double> grads, want_grads;  // a share of the largest: that of a bias in front of a norm is zero
+        std::vector<double> grads, want_grads;  // compared together: a bias before a norm has gradient zero
         for (const auto& [of, grad] : want.grads) {
           ASSERT_TRUE(found.grads.contains(of)) << of.size() << " values";
           grads.insert(grads.end(), found.grads.at(of).begin(), found.grads.at(of).end());

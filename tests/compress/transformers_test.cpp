@@ -1,4 +1,4 @@
-// Passes on transformers, whose layers read sequences [n, t, features], and whose table of tokens is shared.
+// Passes on transformers, whose layers read sequences [n, t, features] and whose token table is shared.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -47,7 +47,7 @@ PassReport factorise(std::unique_ptr<Module>& root, const std::string& json) {
   return run_pass(root, pass, kTokens);
 }
 
-// Logits and the gradients of what both networks have.
+// The outputs and the gradients of the parameters that both networks have are equal.
 void expect_same(Module& got, Module& want) {
   const Var y = got(ids(), {}), exact = want(ids(), {});
   EXPECT_LE(relative_error(y.value(), exact.value()), kTolerance);
@@ -68,7 +68,7 @@ void expect_same(Module& got, Module& want) {
   }
 }
 
-// One position after another, those in front of it cached, gives what all at once give, to `tolerance`.
+// Decoding position by position, with earlier positions cached, equals the forward pass of all positions to `tolerance`.
 void expect_decodes(Module& root, double tolerance = kTolerance) {
   const Tensor ids = whole_numbers({2, 7}, 19);
   const NoGrad no_grad;
@@ -81,7 +81,7 @@ void expect_decodes(Module& root, double tolerance = kTolerance) {
   }
 }
 
-// The network with the dense layers that its compressed ones stand for.
+// The network with the dense equivalents of its compressed layers.
 std::unique_ptr<Module> made_dense(Module& root, bool tied = true) {
   std::unique_ptr<Module> dense = network(tied);
   for_each_module(root, [&](const Module& module) {
@@ -187,7 +187,7 @@ TEST(CompressedTransformers, ATableOfItsOwnIsATrain) {
             "factored parameters 896 at ranks r1 16 are not below dense 608");
 }
 
-// What experiments select by patterns are products: a table that is looked up joins them by its own path.
+// Patterns select only matrix products. A look-up table is selected only by its exact path.
 TEST(CompressedTransformers, ATableIsSelectedByItsPathAlone) {
   const auto paths = [](const char* layers) {
     auto root = network(false);
@@ -226,7 +226,7 @@ TEST(CompressedTransformers, RanksOfATableAreNotAskedForByItsMacs) {
   EXPECT_EQ(fault(R"("layers": ["tokens", "*.fc1"], "ranks": {"params": 0.5})"), "");
 }
 
-// A table has no MACs before, and of none no fraction is kept.
+// A look-up table has no MACs before compression, so that no fraction of them can be kept.
 TEST(CompressedTransformers, APlanComparesRulesThatATableTakes) {
   auto root = network(false);
   const auto rules_of = [&](const char* layers) {
@@ -264,7 +264,7 @@ TEST(CompressedTransformers, ATrainOfTokensDecodesAndIsTimed) {
   }
 }
 
-// Without a choice of layers all are pruned but a head, which a tied network has no weights of.
+// Without a choice of layers all are pruned except the head. A tied network has no separate weights for it.
 TEST(CompressedTransformers, OnlyAHeadIsLeftOut) {
   const PruneConfig config = read<PruneConfig>(parse_json(R"({"sparsity": {"target": 0.5}})", "test"));
   for (const bool tied : {true, false}) {
@@ -279,7 +279,7 @@ TEST(CompressedTransformers, OnlyAHeadIsLeftOut) {
   EXPECT_EQ(left_out(config, *behind), (std::vector<std::string>{"probe is the last linear layer"}));
 }
 
-// Identity that keeps what it was given.
+// An identity layer that records its input.
 class Seen final : public Module {
  public:
   std::string_view kind() const override { return "seen"; }
@@ -319,7 +319,7 @@ TEST(CompressedTransformers, AreTimedInThePhaseAndThePrecisionOfTheRun) {
   }
 }
 
-// Each has a cache of its own.
+// Each network has a separate cache.
 TEST(CompressedTransformers, NetworksOfOtherKeysAndValuesDecodeInTurn) {
   const auto gpt = [](std::int64_t kv_heads) {
     const models::Gpt form{

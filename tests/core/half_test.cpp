@@ -33,7 +33,7 @@ TEST(Half, RoundsToNearestEven) {
   EXPECT_EQ(static_cast<float>(float16(1.0f + 0x3p-11f)), 1.0f + 0x4p-11f);
 }
 
-// Against the definition: the nearest of all finite values, even pattern on a tie.
+// The definition of rounding: the nearest of all finite values, on a tie the one with an even bit pattern.
 TEST(Half, Float16RoundsMidpointsOfAllNeighbours) {
   for (std::uint16_t bits = 0; bits < 0x7bffu; ++bits) {
     const float low = static_cast<float>(float16::from_bits(bits));

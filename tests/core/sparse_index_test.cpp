@@ -29,7 +29,7 @@ TEST(SparseIndex, OfAFilterHasRowsOfAllItsTaps) {
   EXPECT_EQ(index.count(), 72);
 }
 
-// Row 2 keeps nothing, row 3 the columns of row 0, and row 4 those of row 1.
+// Row 2 keeps nothing. Row 3 keeps the columns of row 0, and row 4 those of row 1.
 TEST(SparseIndex, RowsThatShareColumnsInTheOrderOfTheFirst) {
   const SparseIndex index = sparse_index(mask_of_bits({5, 3}, {0, 1, 1, 0, 1, 0, 0, 0, 0, 0, 1, 1, 0, 1, 0}));
   const std::vector<RowGroup> groups = rows_that_share_columns(index);

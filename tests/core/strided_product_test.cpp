@@ -19,7 +19,7 @@ TEST(StridedProduct, MatricesOfLargerSizesStayAsTheyAre) {
   EXPECT_EQ(p.flops(), 2.0 * 2 * 3 * 5 * 7);
 }
 
-// The stride of the dimension of size 1 is 77 where it does not matter.
+// A dimension of size 1 has a stride that does not matter, here 77.
 TEST(StridedProduct, ADimensionOfOneGetsADenseMatrixsStride) {
   const StridedProduct rows = regular({.m = 1, .n = 5, .k = 7, .a = {0, 77, 1}, .b = {0, 1, 8}, .y = {0, 77, 1}});
   EXPECT_EQ(of(rows.a), (Strides{0, 7, 1}));

@@ -116,7 +116,7 @@ TEST(Tensor, ErrorsNameTheTensor) {
   EXPECT_EQ(message_of([&] { x.expand({3, 3}); }),
             "expand: shapes do not broadcast: a is [2, 3], b is [3, 3]; sizes must be equal or 1");
   EXPECT_EQ(message_of([&] { x.copy_from(counting({3, 2})); }), "copy_from: source is [3, 2], target is [2, 3]");
-  // Of a device that no machine has, whatever the build.
+  // No machine has this device, so every build refuses it.
   const std::string refusal = message_of<DeviceError>([] { Tensor::empty({2}, DType::f32, Device::cuda(99)); });
   EXPECT_NE(refusal.find("cuda:99"), std::string::npos);
 }

@@ -1,4 +1,4 @@
-// A run of four stages, killed in each stage and at 30 moments.
+// A run of four stages, killed in each stage and at 30 random moments.
 #include <gtest/gtest.h>
 
 #include "core/config/value.h"
@@ -34,7 +34,7 @@ class AdmmKill : public ::testing::Test {
   }
   static void expect_done(const Outcome& outcome) { ASSERT_EQ(outcome.exit_code, 0) << outcome.output; }
 
-  // Until all that the clock is asked has an answer: the network without conv1 is timed where it is first met.
+  // Repeats until every timing has a recorded answer: the network without conv1 is timed once its choice is met.
   void choose() {
     write_bytes(folder_ / "held.yaml", held_experiment(kStages));
     for (int i = 0; i < 3; ++i) {

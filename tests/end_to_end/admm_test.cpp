@@ -1,5 +1,5 @@
-// ADMM in whole runs: train, hold to low-rank weights, factorise at the ranks that were settled before, fine-tune; killed in
-// every stage and resumed; what its files and refusals say.
+// ADMM in whole runs: train, constrain the weights towards low rank, factorise at the ranks settled before, fine-tune. The runs
+// are killed in every stage and resumed. Also checks what their files and refusals say.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -40,7 +40,7 @@ class AdmmRuns : public ::testing::Test {
   }
   static void expect_done(const Outcome& outcome) { ASSERT_EQ(outcome.exit_code, 0) << outcome.output; }
 
-  // The rows that the hook added to metrics.jsonl.
+  // The rows that the ADMM hook added to metrics.jsonl.
   static std::vector<Value> admm_rows(const std::string& run) {
     std::vector<Value> rows;
     for (const std::string& line : split(read_bytes(run + "/metrics.jsonl"), '\n')) {
@@ -62,7 +62,7 @@ TEST_F(AdmmRuns, WeightsBecomeLowRankAndAreFactorisedAtTheirRanks) {
   expect_in(outcome.output, "|W - Z| ");
   expect_in(outcome.output, " % of the time)");
   const std::vector<Value> rows = admm_rows(run_in("runs"));
-  ASSERT_EQ(rows.size(), 8u);  // 104 steps
+  ASSERT_EQ(rows.size(), 8u);  // over 104 steps
   EXPECT_EQ(rows.front().at("stage").as_string(), "held");
   EXPECT_EQ(rows.front().at("step").as_int(), 104 + 1 + 13);
   EXPECT_EQ(rows.front().at("admm").at("layer").as_string(), "conv2");
@@ -73,7 +73,7 @@ TEST_F(AdmmRuns, WeightsBecomeLowRankAndAreFactorisedAtTheirRanks) {
   expect_in(layers, "held,conv2,conv2d,tucker2_conv2d,tucker2,out 6 in 6,out 6 in 6,");
   expect_in(layers, "constrained");
   expect_in(layers, "factored,conv2,conv2d,tucker2_conv2d,tucker2,from held,out 6 in 6,");
-  // What decomposing costs once the weights have come to it.
+  // The error of decomposing each layer, which becomes small once ADMM has pulled the weights towards low rank.
   for (const std::string& line : split(layers, '\n')) {
     const std::vector<std::string> cells = split(line, ',');
     if (line.starts_with("held,")) {
@@ -173,7 +173,7 @@ TEST_F(AdmmRuns, RhoAndRanksAreTheForksToChange) {
 TEST_F(AdmmRuns, LayersThatAClockLeavesDenseAreNotHeld) {
   const std::vector<std::string> both{"stages[1].admm.keep=faster", "stages[1].admm.layers=conv*", "stages[1].admm.ranks.in=1",
                                       "stages[1].admm.ranks.out=4", "stages[1].train=13s"};
-  // The network without conv1 is timed where it is first met.
+  // The network without conv1 is timed once its choice is met.
   std::string last = "first";
   expect_done(run_program(train(last, joined(both, {"deterministic=false"}))));
   for (const std::string next : {"second", "third"}) {
@@ -223,7 +223,7 @@ TEST_F(AdmmRuns, MistakesAreNamed) {
 TEST_F(AdmmRuns, PlanSaysHowFarRhoTakesThem) {
   const Outcome outcome = run_program({"plan", folder_ / "held.yaml"});
   expect_done(outcome);
-  // rho times the sum of 104 learning rates of 0.05, over 1 - 0.5.
+  // rho times the sum of 104 learning rates of 0.05, divided by 1 - 0.5 for the momentum.
   expect_in(outcome.output, "admm: rho 1, 8 updates, each after 13 steps; the residual falls by a factor of exp(-10.4)");
   const Outcome weak = run_program({"plan", folder_ / "held.yaml", "stages[1].admm.rho=0.1"});
   expect_in(weak.output, "exp(-1.04)");

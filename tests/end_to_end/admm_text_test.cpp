@@ -1,5 +1,5 @@
-// ADMM on a Transformer in whole runs: the linear layers of its MLPs come to low rank, are factorised at their ranks and
-// fine-tuned; killed within the held stage and around it, a run ends with the same bytes.
+// ADMM on a Transformer in whole runs: the linear layers of its MLPs approach low rank, are factorised at their ranks and
+// fine-tuned. A run killed in the held stage or around it ends with the same bytes.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -39,7 +39,7 @@ stages:
 const std::vector<std::string> kWithoutAdmm{
     "~stages[1].admm", "stages[2].factorise={layers: 'blocks.*.mlp.*', format: svd, ranks: {rank: 4}, keep: always}"};
 
-// Of weights that ADMM held, and not of others: what is left of a weight that rank 4 does not hold, over the weight.
+// The relative error of approximating a weight at rank 4: for weights that ADMM held, and for others.
 constexpr double kNear = 0.05, kFar = 0.3;
 
 class AdmmText : public ::testing::Test {
@@ -56,7 +56,7 @@ class AdmmText : public ::testing::Test {
   Outcome run(const std::vector<std::string>& arguments, const std::vector<std::string>& more = {}) const {
     return run_program(arguments, joined({"TESSERA_CACHE=" + folder_ / "cache"}, more));
   }
-  // Of one stage's rows in layers.csv, which are of the four layers of two MLPs.
+  // The relative errors in one stage's rows of layers.csv, which are the four layers of two MLPs.
   std::vector<double> relative_errors(const std::string& run, const std::string& stage) const {
     std::vector<double> errors;
     for (const std::string& line : split(read_bytes(run + "/layers.csv"), '\n')) {

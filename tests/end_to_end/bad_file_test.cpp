@@ -1,4 +1,4 @@
-// Files that are no experiment, through the program: exit 2 and a line per fault with its place, however strange the bytes are.
+// Invalid experiment files given to the program: exit code 2 and a line per fault with its place, however strange the bytes are.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@ const std::string kGood = "version: 1\nname: x\ndata: {name: glyphs}\nmodel: {na
 struct BadFile {
   std::string name;
   std::string bytes;
-  std::vector<std::string> lines;  // what each begins with, behind the file's name
+  std::vector<std::string> lines;  // beginning of each message, after the file's name
 };
 
 std::string repeated(const std::string& text, int times) {
@@ -79,7 +79,7 @@ TEST_F(BadFiles, OfAnotherShapeThanOneBlock) {
 
 TEST_F(BadFiles, ThatWouldExhaustAReader) {
   constexpr int kMany = 100'000;
-  // yaml-cpp takes a bracket that is never closed for a key, which makes a block around each.
+  // yaml-cpp reads an unclosed bracket as a key, which puts a block around each.
   expect_all({{"[", repeated("[", kMany), {":1:33: nested deeper than 64"}},
               {"{a: ", repeated("{a: ", kMany), {":1:253: nested deeper than 64"}},
               {"- ", repeated("- ", kMany), {":1:129: nested deeper than 64"}},

@@ -1,4 +1,4 @@
-// bench: what it times, what it refuses, and that it leaves a run as it was.
+// bench: what it times, what it refuses, and that it leaves a run unchanged.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,9 +32,9 @@ class BenchVerb : public TrainedRun {
     more.emplace_back("--json");
     const Outcome outcome = bench(target, more);
     EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
-    return parse_json(outcome.output.substr(outcome.output.find('{')), "output");  // behind what standard error says
+    return parse_json(outcome.output.substr(outcome.output.find('{')), "output");  // after the output of standard error
   }
-  // Every file of the run, with its bytes.
+  // The bytes of every file of the run.
   static std::string content_of_run() {
     std::string content;
     std::vector<fs::path> paths;

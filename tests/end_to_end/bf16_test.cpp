@@ -1,5 +1,5 @@
-// `precision: bf16` from end to end: trained, killed, resumed, forked, evaluated, exported, profiled; refused where the processor
-// lacks the instructions.
+// `precision: bf16` from end to end: trained, killed, resumed, forked, evaluated, exported and profiled. It is refused if the
+// processor lacks the instructions.
 #include <gtest/gtest.h>
 
 #include "core/cpu/onednn_version.h"

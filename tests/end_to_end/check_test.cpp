@@ -1,4 +1,4 @@
-// Problems that only the data and the network show: all of them, before the first step and before a run folder is made.
+// Problems that only the data and the network reveal: all are reported before the first step and before a run folder is made.
 #include <gtest/gtest.h>
 
 #include "core/support/error.h"
@@ -117,7 +117,7 @@ TEST_F(Check, RankRulesAreCheckedOneByOne) {
   EXPECT_EQ(outcome.output, expected);
 }
 
-// What an earlier stage factorises may go back to dense, and then the later one meets it as it was.
+// Layers that an earlier stage factorises may go back to dense. A later stage is therefore also checked on the dense layers.
 TEST_F(Check, LaterStagesAreCheckedOnWhatTheVetoMayLeave) {
   const auto problems = [&](const std::string& keep) {
     write_bytes(file_, R"(

@@ -44,7 +44,7 @@ TEST_F(Train, RefusesWhatIsNoSeed) {
   expect_outcome(run_program({"train", config_, "--seeds", "1,x"}), 2, "--seeds: 'x' is not a seed");
 }
 
-// Nobody must take a cut-off table, or none, for a whole one.
+// Nobody must mistake a truncated or empty table for a complete one.
 TEST_F(Train, OutputThatCannotBeWrittenIsAFailure) {
   const std::string run = folder_ / "runs/tiny/1";
   const std::vector<std::vector<std::string>> commands{{"train", config_, "--runs", folder_ / "runs"},

@@ -1,4 +1,4 @@
-// compress: what it writes computes what its table says, whatever the weights come from, and what it refuses.
+// compress: the written network computes what its table says, whatever the source of the weights; and what compress refuses.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -26,7 +26,7 @@ namespace fs = std::filesystem;
 const Shape kInput{1, 28, 28, 1};
 constexpr const char* kFactorise = "factorise: {keep: always, layers: 'conv*', ranks: {out: 4, in: 1}}";
 
-// `deterministic` reads no clock, so that what is written is the same each time.
+// `deterministic` reads no clock, so that the output is the same each time.
 std::string experiment() {
   return tiny_experiment(str(R"(
 deterministic: true
@@ -59,7 +59,7 @@ class Compress : public TrainedRun {
   static Outcome compress(const std::string& weights, const std::string& config, const std::vector<std::string>& more = {}) {
     return run_program(joined({"compress", weights, "--config", config, "--out", out()}, more));
   }
-  // What it wrote.
+  // Runs compress and returns the bytes of the written file.
   static std::string compressed(const std::string& weights, const std::string& config,
                                 const std::vector<std::string>& more = {}) {
     fs::remove(out());
@@ -67,7 +67,7 @@ class Compress : public TrainedRun {
     EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
     return read_bytes(out());
   }
-  // Nothing is written then.
+  // Expects a refusal with this message, and no output file.
   static void expect_refused(const Outcome& outcome, const std::string& part) {
     expect_outcome(outcome, 2, part);
     EXPECT_FALSE(fs::exists(out()));
@@ -126,7 +126,7 @@ TEST_F(Compress, TheTableSaysWhatBecameOfEachLayerAndOfTheNetwork) {
   EXPECT_TRUE(outcome.output.ends_with(end)) << outcome.output;
 }
 
-// All of a safetensors file behind its header, which says of a run's network what it is for and of bare weights does not.
+// The tensor data after a safetensors header. The header states the use of a run's network, but not that of bare weights.
 std::string tensors(const std::string& file) {
   std::uint64_t header = 0;
   EXPECT_GT(file.size(), sizeof header);
@@ -148,7 +148,7 @@ TEST_F(Compress, ASmallerFileOtherWeightsAndAbsentDataGiveTheSameBytes) {
   EXPECT_FALSE(compressed(run(), smaller(), {"factorise.ranks.out=3"}) == bytes);
 }
 
-// The clock is read once, and every figure and verdict then replaced: nothing here depends on it.
+// The clock is read once, then every figure and verdict is replaced, so that no result depends on the clock.
 TEST_F(Compress, RecordedChoicesAreReplayedAndDecide) {
   const std::string decisions = *folder_ / "d.json";
   const std::vector<std::string> timed{"deterministic=false", "factorise.keep_for.batch=2"};

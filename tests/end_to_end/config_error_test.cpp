@@ -1,4 +1,4 @@
-// Every mistake of an experiment file is reported at once, where it stands, before anything is written.
+// All mistakes of an experiment file are reported at once, each with its place, before anything is written.
 #include <gtest/gtest.h>
 
 #include "core/support/error.h"
@@ -25,7 +25,7 @@ report: {latency: {batch: [0, x], repeat: 5, repeats: 1}}
 checkpoint: 3
 )";
 
-// Without the file in front; FILE stands for it elsewhere.
+// The messages without the leading file name. FILE stands for the file's name inside them.
 constexpr const char* kReported[] = {
     "3:1: sead: unknown key; did you mean 'seed'?",
     "4:12: precision: 'f33' is not a choice; did you mean 'f32'?; choices: f32 tf32 bf16 f16",

@@ -1,4 +1,4 @@
-// `device: cuda` in several processes that mpirun starts.
+// `device: cuda` in several processes started by mpirun.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -38,7 +38,7 @@ TEST_F(CudaRanks, HaveTheBytesOfOneProcessInMicroBatches) {
   EXPECT_EQ(results.size(), 2u);
 }
 
-// Rank 0 tells its choices between the sums of a backward.
+// Rank 0 sends its choices between the all-reduces of a backward pass.
 TEST_F(CudaRanks, ChoicesOfAClockAreRankZeros) {
   write_experiment(small_experiment_of_ranks());
   const Outcome timed = run_ranks(2,
@@ -53,7 +53,7 @@ TEST_F(CudaRanks, ChoicesOfAClockAreRankZeros) {
   expect_in(read_bytes(run_in("timed") + "/decisions.json"), "cuda.conv2d.forward");
 }
 
-// With batch norms, whose statistics are the ranks' means, and a stage of ADMM, whose projections are shared out.
+// With batch norms, whose statistics are averaged over the ranks, and an ADMM stage, whose projections are shared out.
 TEST_F(CudaRanks, KilledAndResumedEndWithTheSameBytes) {
   const std::string small = small_experiment_of_ranks();
   const std::size_t stages = small.find("stages:");
@@ -74,7 +74,7 @@ TEST_F(CudaRanks, KilledAndResumedEndWithTheSameBytes) {
   EXPECT_TRUE(result_of(run_in("killed")) == result_of(run_in("straight")));
 }
 
-// Each rank projects other layers. Products of these are large enough for a clock, and take a batch little time.
+// Each rank projects different layers. Their products are large enough for a clock, but a batch takes little time.
 TEST_F(CudaRanks, ShareOutProjectionsUnderAClock) {
   std::string small = small_experiment_of_ranks();
   small.replace(small.find("model:"), small.find("stages:") - small.find("model:"),

@@ -1,5 +1,5 @@
-// `device: cuda` from end to end, in every precision: trained, killed, resumed, recorded or not; in f32 moved to the other
-// device.
+// `device: cuda` from end to end, in every precision: trained, killed, resumed, recorded or not. In f32 runs also move to the
+// other device.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -66,7 +66,7 @@ INSTANTIATE_TEST_SUITE_P(Cuda, CudaRun, ::testing::Values("f32", "tf32", "bf16",
 
 using CudaRunInF32 = CudaRun;
 
-// All that a resume goes on with: weights, statistics, momentum, averages.
+// Everything that a resume continues from: weights, statistics, momentum, averages.
 std::map<std::string, Tensor> newest_state(const std::string& run) {
   std::map<std::string, Tensor> state;
   for (const auto& entry : std::filesystem::directory_iterator(newest_checkpoint(run))) {
@@ -78,8 +78,8 @@ std::map<std::string, Tensor> newest_state(const std::string& run) {
   return state;
 }
 
-// To rounding: five steps of the other device after eight of this one are thirteen of the other, and the run comes to its end. A
-// rectifier that changes sides moves a momentum by some 1e-3 of it; what is lost, by 0.3 and more.
+// Up to rounding, eight steps here and five on the other device equal thirteen there, and the run then finishes. A ReLU that
+// changes sign moves a momentum by about 1e-3 of it. A lost state would move it by 0.3 or more.
 TEST_P(CudaRunInF32, CheckpointsCrossDevices) {
   for (const auto& [from, to] : {std::pair{"cuda", "cpu"}, std::pair{"cpu", "cuda"}}) {
     SCOPED_TRACE(str(from, " to ", to));
@@ -117,7 +117,7 @@ TEST_P(CudaRunInF32, ChoicesOfItsClockAreReplayed) {
   EXPECT_TRUE(result_of(again) == result_of(run));
 }
 
-// The killed run goes on measuring for itself; a straight run then replays its choices.
+// The killed run measures for itself when resumed. A straight run then replays its choices.
 TEST_P(CudaRunInF32, KilledInsideATimingKeepsWhatItChose) {
   for (const int timing : {1, 3}) {
     SCOPED_TRACE(timing);
@@ -129,7 +129,7 @@ TEST_P(CudaRunInF32, KilledInsideATimingKeepsWhatItChose) {
   }
 }
 
-// 13 steps an epoch; the second stage computes in sparse layers.
+// 13 steps an epoch. The second stage computes in sparse layers.
 const Texts kPruned{
     "stages=[{name: pruned, train: 1e, prune: {layers: conv2, sparsity: {target: 0.8, begin: 2s, end: 10s, every: 4s}}}, "
     "{name: sparse, train: 1e, sparsify: {keep: always}}]"};

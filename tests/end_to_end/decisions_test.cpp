@@ -1,4 +1,4 @@
-// What a clock chose is recorded before it is used: a run killed inside the timing, and its replay, end with the same bytes.
+// A clock's choice is recorded before it is used: a run killed inside the timing and its replay end with the same bytes.
 #include <gtest/gtest.h>
 
 #include "core/config/value.h"
@@ -59,7 +59,7 @@ TEST_F(Decisions, KilledInsideTheTimingAndReplayedGivesTheSameBytes) {
   const Outcome killed = start("killed", {}, {"TESSERA_KILL_AT=timing:2"});
   ASSERT_EQ(killed.exit_code, 128 + 9) << killed.output;
   const std::string run = folder_ / "killed/timed/1";
-  EXPECT_EQ(decisions_of(run).as_map().size(), 1u);  // the second was measured and not recorded
+  EXPECT_EQ(decisions_of(run).as_map().size(), 1u);  // the second was measured but not recorded
   const Outcome resumed = run_program({"resume", run});
   ASSERT_EQ(resumed.exit_code, 0) << resumed.output;
   EXPECT_GE(decisions_of(run).as_map().size(), 3u);
@@ -70,7 +70,7 @@ TEST_F(Decisions, KilledInsideTheTimingAndReplayedGivesTheSameBytes) {
   EXPECT_TRUE(read_bytes(replay + "/decisions.json") == read_bytes(run + "/decisions.json"));
 }
 
-// Without choices a plan counts the way of each convolution that takes most.
+// Without recorded choices a plan counts the way that needs most memory for each convolution.
 TEST_F(Decisions, APlanCountsTheMemoryOfGivenChoices) {
   Value plain = decisions_of(train("first"));
   for (Value::Entry& entry : plain.as_map()) entry.value = "nhwc";
@@ -86,7 +86,7 @@ TEST_F(Decisions, APlanCountsTheMemoryOfGivenChoices) {
   EXPECT_LT(peak({"--decisions", folder_ / "plain.json"}), peak({}));
 }
 
-// Other choices than a clock would make everywhere: that they are obeyed shows in the bytes and in the file.
+// Each choice differs from the clock's, so that the bytes and the file show whether it is obeyed.
 TEST_F(Decisions, AResumedRunNeverMeasuresAgain) {
   const std::string first = train("first");
   Value forged = decisions_of(first);
@@ -101,7 +101,7 @@ TEST_F(Decisions, AResumedRunNeverMeasuresAgain) {
   const Outcome killed = start("killed", {"--decisions", folder_ / "forged.json"}, {"TESSERA_KILL_AT=step:5"});
   ASSERT_EQ(killed.exit_code, 128 + 9) << killed.output;
   const std::string run = folder_ / "killed/timed/1";
-  std::filesystem::remove(run + "/decisions.json");  // the checkpoint has them too
+  std::filesystem::remove(run + "/decisions.json");  // the checkpoint holds the choices too
   const Outcome resumed = run_program({"resume", run});
   ASSERT_EQ(resumed.exit_code, 0) << resumed.output;
   EXPECT_NE(resumed.output.find("choices that the checkpoint lacks are measured again"), std::string::npos) << resumed.output;
@@ -126,7 +126,7 @@ TEST_F(Decisions, DeterministicMeasuresNothing) {
   EXPECT_TRUE(last_model(one) == last_model(train("two", {"deterministic=true"})));
 }
 
-// The times that keep or veto a factored layer are decisions too, and stand in the report.
+// The times that keep or veto a factored layer are decisions too, and appear in the report.
 class VetoDecisions : public Decisions {
  protected:
   static constexpr const char* kFactorise =
@@ -201,7 +201,7 @@ TEST_F(VetoDecisions, ThoseOfAnotherBatchAreBadInputBeforeTheFirstStepToo) {
   EXPECT_FALSE(std::filesystem::exists(folder_ / "runs"));
 }
 
-// Of a fork too: the choices that its checkpoint holds are all that it knows.
+// A fork knows only the choices that its checkpoint holds.
 TEST_F(VetoDecisions, AForkThatLacksThemIsRefusedBeforeItHasAFolder) {
   const std::string run = train("runs", {kFactorise});
   const std::vector<std::string> fork{"fork", run, "--runs", folder_ / "forks", "--at"};

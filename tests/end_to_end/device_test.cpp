@@ -1,5 +1,5 @@
-// Where a run computes: what it says of its choice, what it stores, and how it goes on elsewhere. The program sees no GPU here,
-// whatever the machine has.
+// The device of a run: what the run says of its choice, what it stores, and how it continues elsewhere. The program sees no GPU
+// here, whatever the machine has.
 #include <gtest/gtest.h>
 
 #include "core/config/value.h"
@@ -37,7 +37,7 @@ class DeviceOfARun : public ::testing::Test {
   Outcome train(const std::vector<std::string>& more = {}, const std::vector<std::string>& environment = {}) const {
     return run(joined({"train", file_, "--runs", folder_ / "runs"}, more), environment);
   }
-  // One sentence: the device, the reason and what to do.
+  // The message is one sentence with the device, the reason and the remedy.
   static void expect_refused(const Outcome& outcome) {
     expect_outcome(outcome, 2, "device is cuda:0, but ");
     expect_in(outcome.output, "; use cpu or auto");
@@ -76,7 +76,7 @@ TEST_F(DeviceOfARun, ANamedDeviceNeedsNoWords) {
   EXPECT_EQ(outcome.output.find("device:"), std::string::npos) << outcome.output;
 }
 
-// A run that began on a GPU, as another machine left it.
+// A run that began on another machine's GPU.
 class RunOfAGpu : public DeviceOfARun {
  protected:
   void SetUp() override {

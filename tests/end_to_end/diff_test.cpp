@@ -1,4 +1,4 @@
-// diff: equal runs are equal, every kind of difference is named, damage is said and does not stop the rest.
+// diff: equal runs compare equal, every kind of difference is named, and damage is reported but does not stop the rest.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -152,7 +152,7 @@ TEST_F(Diff, EnvironmentAndDecisionsCount) {
   EXPECT_EQ(row(answer.at("decisions"), "conv2d.forward x").at("b"), Value("winograd"));
 }
 
-// The files of two runs that each measured: the clock's figures differ, and what was decided does not.
+// Two runs that were both timed: the clock's figures differ, the decisions do not.
 TEST_F(Diff, WhatAClockReadIsNoDifference) {
   const auto measured = [](const std::string& name, const std::string& decision, const std::string& fields) {
     const std::string run = copy_of_run(name);

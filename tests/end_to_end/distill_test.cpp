@@ -1,4 +1,4 @@
-// Distillation in whole runs: the loss against a formula, a teacher that survives kills, forks and later stages.
+// Distillation in whole runs: the loss matches a formula, and the teacher survives kills, forks and later stages.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -66,14 +66,14 @@ TEST_F(DistillRuns, WeightAndTemperatureMatterAndAMissingTeacherIsNamed) {
     ASSERT_EQ(forked.exit_code, 0) << forked.output;
     EXPECT_FALSE(tensors_of(folder_ / (std::string(change) + "/taught/1")) == whole) << change;
   }
-  // At the end of the teacher's own stage it is the network; later only those that are named are kept.
+  // At the end of its stage the teacher is the network itself. Later only teachers that a stage names are kept.
   const std::vector<std::string> without = train("none", {"~stages[2].distill"});
   ASSERT_EQ(run_program(without).exit_code, 0);
   const std::string add = "stages[2].distill={from: dense, temperature: 3, weight: 0.7}";
   const Outcome early = run_program({"fork", run_in("none"), "--at", "dense", "--runs", folder_ / "early", add});
   ASSERT_EQ(early.exit_code, 0) << early.output;
   EXPECT_TRUE(tensors_of(folder_ / "early/taught/1") == whole);
-  // A teacher that is kept for one stage may teach another.
+  // A teacher that is kept for one stage may also teach another.
   const Outcome other = run_program({"fork", run_in("runs"), "--at", "truncated", "--runs", folder_ / "other",
                                      "~stages[2].distill", "stages[3].distill={from: dense}"});
   EXPECT_EQ(other.exit_code, 0) << other.output;

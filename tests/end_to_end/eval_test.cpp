@@ -1,4 +1,4 @@
-// eval: its numbers are the table's and the run's own, and it takes only what cannot change what was learnt.
+// eval: its numbers equal the table's and the run's, and it only accepts changes that leave the trained network alone.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Steps 1..12, 13 to 26 with the factorisation; checkpoints in the middle of the averaging stage at its epoch's end, 19.
+// Steps 1-12, then 13-26 with the factorisation. The checkpoint of step 19, an epoch's end, is in mid averaging stage.
 constexpr const char* kBlocks = R"(
 deterministic: true
 data: {name: glyphs, count: 200, test_count: 50, batch: 30, val: 0.1}
@@ -48,7 +48,7 @@ class Eval : public TrainedRun {
   }
   static void expect(const std::vector<std::string>& more, int code, const std::string& part) { expect(more, code, part, run()); }
 
-  // The run's own evaluation at a step.
+  // The evaluation that the run recorded at a step.
   static Value recorded(std::int64_t step) {
     const std::string text = read_bytes(run() + "/metrics.jsonl");
     for (std::size_t begin = 0; begin < text.size(); begin = text.find('\n', begin) + 1) {
@@ -190,7 +190,7 @@ TEST_F(Eval, ADamagedCheckpointIsPassedOverOrNamed) {
   expect({"--at", "tucker"}, 1, "step-00000025/model.safetensors: file has 1 bytes", damaged);
 }
 
-// A class and a file whose names need quotes in CSV.
+// A class name and a file name that need quotes in CSV.
 constexpr const char* kPhotos = R"(
 version: 1
 name: photos

@@ -1,4 +1,4 @@
-// What fork and resume accept as changes, what they refuse, and what a fork takes along.
+// Which changes fork and resume accept, which they refuse, and what a fork inherits.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,7 +13,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// 6 steps, a factorisation (7), 3 steps: stage ends at 6, 7 and 10; checkpoints in the middle at 4 and 9.
+// 6 steps, a factorisation (step 7), 3 steps. Stages end at steps 6, 7 and 10; checkpoints inside stages are at 4 and 9.
 constexpr const char* kBlocks = R"(
 data: {name: glyphs, count: 120, test_count: 20, batch: 32, val: 0.1}
 optimizer: {name: sgd, lr: 0.05, momentum: 0.9}
@@ -66,17 +66,17 @@ TEST_F(Fork, FoldersThatAreNoCheckpointsAreNotForkedFrom) {
   EXPECT_EQ(fork("9", {"optimizer.lr=0.02"}).exit_code, 2);
 }
 
-// What the parent's clock said of a later stage's layers is not the fork's: they are timed in it.
+// A fork does not inherit the choices that the parent's clock made for later stages. It times these layers itself.
 TEST_F(Fork, TakesTheChoicesOfItsStartAndNoLaterOnes) {
   write_bytes(run_ + "/decisions.json", R"({"version": 1, "decisions": {"keep.layer of a later stage": "faster"}})");
   const Outcome outcome = fork("dense", {"optimizer.lr=0.02"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
   const std::string forked = folder_ / "forks/tiny/1";
   EXPECT_EQ(read_bytes(forked + "/decisions.json").find("keep.layer of a later stage"), std::string::npos);
-  EXPECT_EQ(outcome.output.find("decisions"), std::string::npos) << outcome.output;  // no word of a missing file
+  EXPECT_EQ(outcome.output.find("decisions"), std::string::npos) << outcome.output;  // no message about a missing file
 }
 
-// As a version that did not know the key yet would have written it.
+// The file looks as if an older version, without this key, had written it.
 TEST_F(Fork, AKeyThatTheRunDoesNotHaveTakesItsDefault) {
   std::string resolved = read_bytes(run_ + "/config.resolved.yaml");
   const std::size_t at = resolved.find("deterministic: false\n");

@@ -1,5 +1,5 @@
-// Each format in whole runs: layers of the form train from scratch; a trained network is factorised into it, killed there and
-// later, and resumed.
+// Each format in whole runs: layers of the form train from scratch. A trained network is factorised into the form, killed there
+// and later, and resumed.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -18,7 +18,7 @@ namespace {
 
 struct Row {
   std::string name;
-  std::string layer;      // of the form, in place of a layer of 32 channels
+  std::string layer;      // a layer of the form, instead of one of 32 channels
   std::string factorise;  // format and ranks
   bool linear = false;
 };
@@ -58,7 +58,7 @@ model:
 
 class FormatRuns : public ::testing::TestWithParam<Row> {
  protected:
-  // The network with `layer` as a convolution in the middle, or behind the convolutions.
+  // The network with `layer` as a convolution in the middle, or as a linear layer after the convolutions.
   static std::string experiment(const std::string& layer, const std::string& stages) {
     const std::string middle = GetParam().linear ? "    - flatten\n    - " + layer + "\n    - batch_norm\n"
                                                  : "    - " + layer + "\n    - batch_norm\n    - relu\n    - flatten\n";

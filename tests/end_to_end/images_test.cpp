@@ -1,4 +1,4 @@
-// Your own images, from `init` and `data check` to a table, as the README has it.
+// A user's images, from `init` and `data check` to a table, as in the README.
 #include <gtest/gtest.h>
 
 #include "core/config/value.h"
@@ -44,7 +44,7 @@ class Images : public ::testing::Test {
     }
   }
 
-  // Cats are dark, dogs are bright.
+  // Images of cats are dark, images of dogs are bright.
   void add(const std::string& name, int value, bool progressive) {
     Bytes pixels = pattern(24, 30);
     for (std::uint8_t& byte : pixels) byte = static_cast<std::uint8_t>(value + byte % 30);
@@ -60,7 +60,7 @@ class Images : public ::testing::Test {
 
   static void cut(const std::string& file) { std::filesystem::resize_file(file, std::filesystem::file_size(file) / 2); }
 
-  // Ended by an image that was broken from the beginning and that nothing read before training did, behind a checkpoint.
+  // A run that fails at an image that was broken from the beginning but first read in training, after a checkpoint.
   std::string broken_run(const std::string& image) {
     const std::string run = folder_ / "runs/tiny/1";
     broken_ = folder_ / image;
@@ -88,7 +88,7 @@ class Images : public ::testing::Test {
   static constexpr const char* kMean = "data.mean=[0.5, 0.5, 0.5]";
   static constexpr const char* kStd = "data.std=[0.25, 0.25, 0.25]";
   TemporaryFolder folder_;
-  std::string broken_;  // of broken_run()
+  std::string broken_;  // the image that broken_run() cut
   std::string file_ = folder_ / "pets.yaml";
   const VariableScope cache_{"TESSERA_CACHE", folder_ / "cache"};
 };
@@ -115,7 +115,7 @@ TEST_F(Images, AKilledRunEndsWithTheSameBytes) {
   EXPECT_EQ(read_bytes(folder_ / "killed/tiny/1/metrics.jsonl"), read_bytes(folder_ / "straight/tiny/1/metrics.jsonl"));
 }
 
-// A run goes on where its images lie now, and not on others.
+// A run goes on with its images in a moved folder, but not with other images.
 TEST_F(Images, AMovedFolderIsTheSameData) {
   expect({"train", file_, "--runs", folder_ / "straight"}, 0, "");
   const std::string run = folder_ / "killed/tiny/1";
@@ -170,7 +170,7 @@ TEST_F(Images, DataCheckFailsOnLeaksAndBrokenFiles) {
   expect({"train", file_, "--runs", folder_ / "runs", "data.on_bad_image=skip"}, 0, "leaves out 1 file");
 }
 
-// A truncated image is told by `data check`, and before training only where the statistics read it.
+// `data check` reports a truncated image. Before training only the statistics, if they are measured, find it.
 TEST_F(Images, ATruncatedJpegIsFoundBeforeTrainingByWhatReadsIt) {
   cut(folder_ / kHeldOut);
   expect({"validate", file_}, 0, "ok");

@@ -1,4 +1,4 @@
-// --json of the verbs that read an experiment file: the keys that docs/json.md promises, and the exit codes of the plain form.
+// --json of the commands that read an experiment file: the keys that docs/json.md promises, and the exit codes of the plain form.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -38,7 +38,7 @@ class Json : public ::testing::Test {
   Value json(const std::vector<std::string>& arguments, int exit_code = 0) const {
     const Outcome outcome = run_program(arguments);
     EXPECT_EQ(outcome.exit_code, exit_code) << outcome.output;
-    return parse_json(outcome.output, "output");  // that and nothing else
+    return parse_json(outcome.output, "output");  // nothing but JSON
   }
 
   TemporaryFolder folder_;

@@ -1,4 +1,4 @@
-// 32 places and times at which a run is killed; resumed, each ends with the bytes of the run that was not.
+// A run is killed at 32 places and times. Each resumed run ends with the bytes of the uninterrupted run.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -25,7 +25,7 @@ class Kill : public ::testing::Test {
     if (!decisions.empty()) arguments.insert(arguments.end(), {"--decisions", decisions + "/decisions.json"});
     return arguments;
   }
-  // The run to compare with, made before the first kill.
+  // Makes the uninterrupted run to compare with, before the first kill.
   void run_straight() {
     expect_done(run_program(train("straight")));
     straight_ = result_of(run_in("straight"));
@@ -50,7 +50,7 @@ TEST_F(Kill, AtTwelveSteps) {
   run_straight();
   std::vector<int> steps;
   for (int step = 1; step <= 47; ++step) {
-    if (step != 27 && step != 41) steps.push_back(step);  // factorisations count as steps
+    if (step != 27 && step != 41) steps.push_back(step);  // a factorisation counts as a step
   }
   std::mt19937 random(30);
   std::shuffle(steps.begin(), steps.end(), random);
@@ -63,7 +63,7 @@ TEST_F(Kill, InTwoSavesAfterFourAndInBothFactorisations) {
     expect_survives(place);
 }
 
-// The killed run measures for itself, so it is its own choices that a straight run then replays.
+// The killed run measures for itself, so a straight run then replays the killed run's choices.
 TEST_F(Kill, InsideThreeTimings) {
   for (int timing = 1; timing <= 3; ++timing) {
     SCOPED_TRACE(timing);
@@ -76,7 +76,7 @@ TEST_F(Kill, InsideThreeTimings) {
   }
 }
 
-// Whatever it is doing then: reading data, writing a checkpoint, removing one. The clock makes the times random.
+// Kills at any activity: reading data, writing a checkpoint, removing one. The clock makes the times random.
 TEST_F(Kill, AtNineRandomTimes) {
   KillTrial trial{.train = [&](const std::string& runs) { return train(runs, runs == "straight" ? "" : run_in("straight")); },
                   .run_in = [&](const std::string& runs) { return run_in(runs); },

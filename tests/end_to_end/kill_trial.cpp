@@ -39,8 +39,8 @@ void expect_survives(const KillTrial& trial, std::initializer_list<const char*> 
 void expect_survives(const KillTrial& trial, int kills, unsigned seed) {
   std::mt19937 random(seed);
   int killed = 0;
-  // A run takes longer or shorter than the straight one where other programs take the processors: a kill that comes too late
-  // shortens the time in which the next one may come, one in time lengthens it.
+  // Other programs' load makes a run slower or faster than the straight one. A kill that comes too late shortens the range of
+  // the next random delay, and a kill in time lengthens it.
   std::int64_t longest = std::max<std::int64_t>(trial.whole.count(), 8);
   for (int run = 0; killed < kills; ++run) {
     ASSERT_LT(run, kills + 30) << "kills come too late";
@@ -57,7 +57,7 @@ void expect_survives(const KillTrial& trial, int kills, unsigned seed) {
       if (std::filesystem::exists(trial.run_in(runs) + "/config.resolved.yaml")) {
         next = {"resume", trial.run_in(runs)};
         if (!ended) ++killed;
-      } else if (!ended) {  // killed before it was a run
+      } else if (!ended) {  // killed before it became a run
         trial.forget(runs);
       }
     }

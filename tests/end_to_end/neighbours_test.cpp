@@ -1,4 +1,4 @@
-// The processes that `tessera plan --ranks` starts beside the one that it times.
+// The processes that `tessera plan --ranks` starts next to the one that it times.
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -27,7 +27,7 @@ model: {name: layers, layers: [{conv2d: {out: 16, kernel: 3}}, relu, {conv2d: {o
 stages: [{name: dense, train: 2s}]
 )";
 
-// Keeps what a neighbour is given.
+// Records what each neighbour receives.
 class GivenTo final : public Neighbours {
  public:
   void start(std::int64_t, const ExperimentConfig& given, std::int64_t, const std::string& from) override {
@@ -39,7 +39,7 @@ class GivenTo final : public Neighbours {
   std::string config, begin;
 };
 
-// Whether one within ten seconds has these words in its command line, or has none of them any more.
+// Waits up to ten seconds until some process (or none, if not `there`) has these words in its command line.
 bool processes_come_to(bool there, const std::string& words) {
   const auto end = std::chrono::steady_clock::now() + std::chrono::seconds(10);
   while (std::chrono::steady_clock::now() < end) {
@@ -49,7 +49,7 @@ bool processes_come_to(bool there, const std::string& words) {
       if (!std::filesystem::exists(entry.path() / "cmdline", gone)) continue;
       try {
         seen = seen || read_bytes(entry.path() / "cmdline").find(words) != std::string::npos;
-      } catch (const std::runtime_error&) {  // it has ended meanwhile
+      } catch (const std::runtime_error&) {  // the process has ended meanwhile
       }
     }
     if (seen == there) return true;

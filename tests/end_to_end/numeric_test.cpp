@@ -1,4 +1,4 @@
-// A run whose numbers overflow says which op did it, and leaves its last good checkpoint to go on from.
+// A run whose numbers overflow names the op that caused it, and leaves its last good checkpoint to resume from.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -9,7 +9,7 @@
 namespace tessera::testing {
 namespace {
 
-// 6 good steps; then a rate whose first step, 7, makes weights that the second cannot multiply. Found at step 9.
+// 6 good steps. Then step 7 has a rate that makes weights so large that step 8's products overflow. Found at step 9.
 constexpr const char* kBlocks = R"(
 data: {name: glyphs, count: 120, test_count: 20, batch: 32, val: 0.1}
 optimizer: {name: sgd, lr: 0.05}
@@ -49,7 +49,7 @@ TEST_F(Numeric, TheReplayLeavesTheRunFolderAlone) {
   ASSERT_EQ(train({"stages[1].train=1s", "stages[1].optimizer.lr=0.05"}).exit_code, 0);
   const std::string good = read_bytes(folder_ / "runs/tiny/2/metrics.jsonl");
   const std::string failed = read_bytes(run_ + "/metrics.jsonl");
-  EXPECT_TRUE(!failed.empty() && good.starts_with(failed)) << failed;  // the steps before the rate rose
+  EXPECT_TRUE(!failed.empty() && good.starts_with(failed)) << failed;  // the lines before the higher rate
   std::set<std::string> checkpoints;
   for (const auto& entry : std::filesystem::directory_iterator(run_ + "/checkpoints")) {
     checkpoints.insert(entry.path().filename().string());

@@ -1,4 +1,4 @@
-// The phases of a network that writes text: one of them decides which layers stay compressed, and all are told.
+// The phases of a network that writes text: one phase decides which layers stay compressed, and all phases are reported.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -71,7 +71,7 @@ TEST_F(Phases, ThePassReportHasAllOfThem) {
   EXPECT_EQ(count_of(decisions, "speed.network "), 2u);
 }
 
-// At each of them: two layers, and the network in three phases.
+// Kills at each timing: two layers, and the network in three phases.
 TEST_F(Phases, KilledInTheirTimingsARunEndsAsItsReplay) {
   ASSERT_EQ(start("count").exit_code, 0);
   const std::size_t count = decisions_of(run_in("count")).as_map().size();
@@ -86,7 +86,7 @@ TEST_F(Phases, KilledInTheirTimingsARunEndsAsItsReplay) {
   }
 }
 
-// Its pairs are other ones, which take as long.
+// Another seed gives other pairs, but they take equally long.
 TEST_F(Phases, DecisionsAboutSparseAttentionHoldForAnotherSeed) {
   const std::string sparse = "model.sparse={band: 3, density: 0.3}";
   expect_outcome(start("sparse", {sparse}), 0, "");

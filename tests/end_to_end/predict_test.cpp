@@ -1,4 +1,4 @@
-// predict: what a run says of files is what its evaluation says of the same samples, whichever file holds the network.
+// predict: its answers for files equal the run's evaluation of the same samples, whichever file holds the network.
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
@@ -45,7 +45,7 @@ class PredictFiles : public TrainedRun {
     }
   }
 
-  // What the experiment, whose seed is 1, tests on.
+  // The test set of the experiment, whose seed is 1.
   static const MemoryDataset& test_set() {
     static const MemoryDataset set = make_glyphs(1, "test", kImages);
     return set;
@@ -78,7 +78,7 @@ class PredictFiles : public TrainedRun {
   }
 };
 
-// A batch of another size may round otherwise.
+// A batch of another size may round differently.
 void expect_same_answers(const std::vector<Value>& rows, const std::vector<std::map<std::string, std::string>>& evaluated) {
   ASSERT_EQ(rows.size(), evaluated.size());
   for (std::size_t i = 0; i < rows.size(); ++i) {
@@ -159,7 +159,7 @@ TEST_F(PredictFiles, ScoresAreWrittenThroughALink) {
   const std::string kept = *folder_ / "kept", link = *folder_ / "link.npy";
   fs::create_directory(kept);
   fs::create_symlink("kept/scores.npy", link);
-  for (const std::int64_t samples : {1, 2}) {  // made, then replaced
+  for (const std::int64_t samples : {1, 2}) {  // first makes the file, then replaces it
     std::vector<std::string> arguments{"--npy", link};
     for (std::int64_t i = 0; i < samples; ++i) arguments.push_back(image(i));
     expect_outcome(predict(run(), arguments), 0, "wrote " + link);
@@ -182,7 +182,7 @@ TEST_F(PredictFiles, AnExportedNetworkSaysTheSameWithoutTheRun) {
   fs::rename(aside, run());
   EXPECT_EQ(of_file.exit_code, 0) << of_file.output;
   EXPECT_EQ(of_file.output, of_run.output);
-  // What it holds beside the network goes on to PyTorch.
+  // The metadata beside the network is exported to PyTorch too.
   expect_outcome(run_program({"export", file, "--output", *folder_ / "torch"}), 0, "classify.py");
   expect_outcome(predict(file, {images(), "--at", "dense"}), 2, "--at chooses a checkpoint of a run");
 }
@@ -246,7 +246,7 @@ TEST_F(PredictFiles, RefusesWhatCannotBe) {
   expect_outcome(other, 1, *folder_ / "none.png" + std::string(": error: no such file\n"));
 }
 
-// A text's answer is what generate writes behind it where it takes the likeliest token.
+// The answer to a text equals what generate appends to it if it always takes the likeliest token.
 TEST(PredictText, TellsTheTokensThatFollow) {
   const TemporaryFolder folder;
   write_bytes(folder / "a.txt", numbered_lines(150));

@@ -1,4 +1,4 @@
-// `--profile`: what it writes and prints, and that the run beside it stays the same.
+// `--profile`: what it writes and prints, and that the profiled run is otherwise unchanged.
 #include <gtest/gtest.h>
 
 #include "core/config/value.h"
@@ -58,7 +58,7 @@ TEST_F(ProfiledRun, AStageThatEndsEarlierTellsOfItsSteps) {
 TEST_F(ProfiledRun, AStageWithoutEnoughStepsLeavesItToTheNext) {
   const Outcome outcome = train("next", {"stages[0].train=3s", "--profile", "2"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
-  expect_in(outcome.output, "profile of stage finetuned, steps 8 to 9, ");  // 3 steps, a factorisation, 3 to warm up
+  expect_in(outcome.output, "profile of stage finetuned, steps 8 to 9, ");  // 3 steps, a factorisation, 3 warm-up steps
 }
 
 TEST_F(ProfiledRun, StagesThatOnlyWarmUpSaySo) {

@@ -1,4 +1,4 @@
-// The verbs as a user types them.
+// The commands as a user types them.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -45,7 +45,7 @@ class Program : public ::testing::Test {
     return outcome;
   }
   std::string run_path(int number) const { return folder_ / str("runs/tiny/", number); }
-  // The table alone: progress goes to standard error.
+  // The table alone. Progress goes to standard error.
   std::string table(const std::string& format, const std::vector<std::string>& runs) const {
     expect_done(joined({"table", "--format", format, "--output", folder_ / "table"}, runs));
     return read_bytes(folder_ / "table");
@@ -105,7 +105,7 @@ TEST_F(Program, TheTableOfAFinishedRunHasARowPerStage) {
   EXPECT_NE(markdown.find("| tiny | dense | 1 |"), std::string::npos) << markdown;
   EXPECT_NE(markdown.find("| tiny | tucker | 1 |"), std::string::npos) << markdown;
   const std::string csv = table("csv", {run_path(1)});
-  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 5) << csv;  // a header, and two stages at two batch sizes
+  EXPECT_EQ(std::count(csv.begin(), csv.end(), '\n'), 5) << csv;  // a header, then two stages at two batch sizes
   const Value json = parse_json(table("json", {run_path(1)}), "table");
   const auto& rows = json.at("rows").as_list();
   ASSERT_EQ(rows.size(), 2u);

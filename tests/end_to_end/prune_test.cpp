@@ -1,5 +1,5 @@
-// Pruning in whole runs: the target is met, masks hold through later stages, killed runs end with the same bytes, forks go
-// further.
+// Pruning in whole runs: the target is met, masks hold through later stages, killed runs end with the same bytes, and forks
+// prune further.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -36,7 +36,7 @@ stages:
 class PruneRuns : public TinyRuns {
  protected:
   PruneRuns() : TinyRuns(kRest) {}
-  // Killed in the pruning stage's ramp, among other places.
+  // The places of the kills include the ramp of the pruning stage.
   void expect_to_survive(const std::vector<std::string>& changes) const {
     expect_survives({"step:7", "step:17", "save:22", "step:24", "step:33", "save:39", "step:45"}, changes);
   }
@@ -60,7 +60,7 @@ TEST_F(PruneRuns, MeetTheTargetAndKeepTheMaskBehindTheStage) {
   EXPECT_EQ(kept(run_in("runs")), 115) << "momentum, weight decay and the averages of the stage behind move no zero";
 }
 
-// Of 26 steps shares of 2.6, 20.8 and 3.9 are rounded to 3, 21 and 4.
+// Of 26 steps the shares are 2.6, 20.8 and 3.9, rounded to 3, 21 and 4.
 TEST_F(PruneRuns, PruneAtSharesOfTheirStage) {
   expect_done(run_program(train("runs", {"stages[1].prune.sparsity={target: 0.8, begin: 10%, end: 80%, every: 15%}"})));
   std::vector<std::int64_t> steps;
@@ -77,7 +77,7 @@ TEST_F(PruneRuns, KilledAndResumedTheyEndWithTheSameTiles) {
   EXPECT_LE(kept(run_in("killed")), 115);
   EXPECT_GT(kept(run_in("killed")), 115 - 4) << "to one position of a tile";
   const Tensor weight = weight_of(run_in("killed"));
-  std::set<std::vector<bool>> positions;  // that outputs hold
+  std::set<std::vector<bool>> positions;  // positions that the outputs keep
   for (std::int64_t output = 0; output < 8; ++output) {
     std::vector<bool> there;
     for (const float value : weight.slice(0, output, output + 1).contiguous().to_vector<float>()) there.push_back(value != 0);
@@ -91,7 +91,7 @@ TEST_F(PruneRuns, KilledAndResumedTheyEndWithTheSameBytesAtTargetsOfTheirOwn) {
   EXPECT_EQ(kept(run_in("killed")), 58);
 }
 
-// With statistics of batches and more than one thread that reads them.
+// The scores use the statistics of batches, which more than one thread reads.
 TEST_F(PruneRuns, KilledAndResumedTheyEndWithTheSameBytesByGradients) {
   write_bytes(folder_ / "tiny.yaml", tiny_experiment(kRest, {.threads = "{compute: 1, loader: 2}", .batch_norm = true}));
   expect_to_survive({"stages[1].prune.score=taylor", "stages[1].prune.score_batches=3"});
@@ -101,7 +101,7 @@ TEST_F(PruneRuns, KilledAndResumedTheyEndWithTheSameBytesByGradients) {
   EXPECT_TRUE(tensors_of(run_in("inline")) == tensors_of(run_in("straight")));
 }
 
-// Frozen after step 33 of the run, between two of the places where it is killed.
+// The mask freezes after step 33 of the run, between two places where the run is killed.
 TEST_F(PruneRuns, KilledAndResumedTheyEndWithTheSameBytesBySrSte) {
   const std::vector<std::string> changes{"stages[1].prune={pattern: n_m, sr_ste: {lambda: 0.01}}"};
   expect_to_survive(changes);
@@ -113,7 +113,7 @@ TEST_F(PruneRuns, KilledAndResumedTheyEndWithTheSameBytesBySrSte) {
   EXPECT_FALSE(tensors_of(run_in("one_shot")) == tensors_of(run_in("killed")));
 }
 
-// Training goes on with all weights; what is evaluated has the masks that training's forward sees.
+// Training keeps updating all weights. The evaluated weights have the masks that training's forward applies.
 TEST_F(PruneRuns, CheckpointsBeforeTheFreezeAreEvaluatedMasked) {
   for (const char* average : {"ema.decay=0.9", "~ema"}) {
     const std::vector<std::string> changes{"stages[1].prune={pattern: n_m, sr_ste: {}}", average};
@@ -128,7 +128,7 @@ TEST_F(PruneRuns, CheckpointsBeforeTheFreezeAreEvaluatedMasked) {
   }
 }
 
-// The averages of the last step's weights know nothing of its mask.
+// The averages of the last step's weights are taken before that step's mask.
 TEST_F(PruneRuns, MasksOfTheLastStepHold) {
   expect_done(run_program(train("ramp", {"stages[1].prune.sparsity.end=26s"})));
   EXPECT_EQ(kept(run_in("ramp")), 115);
@@ -159,7 +159,7 @@ TEST_F(PruneRuns, AForkGoesOnToAHigherTarget) {
   expect_outcome(run_program({"resume", run_in("runs"), "stages[1].prune.sparsity.target=0.9"}), 2, "cannot change");
 }
 
-// The ramp ends after 20 steps of the stage, which begins after 13.
+// The ramp ends 20 steps into its stage, which begins after step 13.
 TEST_F(PruneRuns, AForkThatWouldMissItsTargetIsRefused) {
   ASSERT_EQ(run_program(train("runs"), {"TESSERA_KILL_AT=step:37"}).exit_code, 128 + SIGKILL);
   const auto fork = [&](const std::string& at, const std::vector<std::string>& changes) {
@@ -170,7 +170,7 @@ TEST_F(PruneRuns, AForkThatWouldMissItsTargetIsRefused) {
     expect_outcome(fork(at, changes), 2, "fork: " + sparsity + part);
     EXPECT_FALSE(std::filesystem::exists(folder_ / "forks"));
   };
-  const std::string early = "34", late = "37";  // after 21 and 24 steps of the stage
+  const std::string early = "34", late = "37";  // 21 and 24 steps into the stage
   refused(late, {sparsity + ".target=0.9"}, ".end: is step 20 of the stage; the fork is after step 24, so the target would not");
   refused(early, {sparsity + ".target=0.9"}, ".end: is step 20 of the stage; the fork is after step 21");
   refused(late, {sparsity + "={target: 0.9, schedule: one_shot, begin: 21s}"}, ".begin: is step 21 of the stage");

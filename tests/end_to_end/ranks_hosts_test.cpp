@@ -1,4 +1,4 @@
-// Ranks on two hosts: network namespaces with a cable between them, in which mpirun starts a rank each. Needs root.
+// Ranks on two hosts: network namespaces with a cable between them, in which mpirun starts one rank each. Needs root.
 #include <gtest/gtest.h>
 
 #include <unistd.h>
@@ -37,8 +37,8 @@ class TwoHosts {
   TwoHosts& operator=(const TwoHosts&) = delete;
 
   bool there() const { return there_; }
-  // The shell's words for mpirun on the first host, which starts a rank there and the others on the second. Caches below
-  // TESSERA_CACHE are of a host.
+  // The shell command of mpirun on the first host, which starts one rank there and the others on the second host. Caches in
+  // TESSERA_CACHE are separate for each host.
   std::string mpirun(const std::vector<std::string>& words, int on_second = 1) const {
     std::string command =
         str(TESSERA_MPIRUN, " -n ", 1 + on_second, " --host ", kFirst, ":1,", kSecond, ':', on_second,
@@ -57,7 +57,7 @@ class TwoHosts {
     const std::string ip = str("ip -n ", host, ' ');
     return runs(str(ip, "addr add ", address, "/24 dev cable")) && runs(ip + "link set cable up") && runs(ip + "link set lo up");
   }
-  // With a name of its own, which Open MPI tells hosts apart by.
+  // Runs commands on a host under its own host name, by which Open MPI tells hosts apart.
   static std::string in(const std::string& host, const std::string& commands) {
     return str("exec ip netns exec ", host, " unshare --uts sh -c \"", commands, '"');
   }
@@ -96,7 +96,7 @@ TEST_F(RanksOnTwoHosts, HaveTheBytesOfRanksOnOne) {
   expect_in(first, str(" on tessera", getpid(), "b, 1 compute threads"));
 }
 
-// The other one of the second host finds what the first one has made there.
+// The second rank of the second host finds the tokens that its first rank has written there.
 TEST_F(RanksOnTwoHosts, OneRankOfEachTokenisesTheText) {
   write_bytes(folder_ / "a.txt", numbered_lines(2000));
   write_bytes(folder_ / "text.yaml", R"(
@@ -118,7 +118,7 @@ stages: [{name: dense, train: 2s}]
   EXPECT_EQ(outcome.output.find("rank 2: " + made), std::string::npos) << outcome.output;
 }
 
-// Each host times some of the layers, and rank 0 chooses by all times. Replayed, the choices give the same bytes on one host.
+// Each host times some of the layers, and rank 0 chooses by all times. A replay on one host gives the same bytes.
 TEST_F(RanksOnTwoHosts, TimeRanksByLatencyOnBoth) {
   const std::string text =
       changed(changed(small_experiment_of_ranks(), "ranks: {out: 8, in: 4}", "ranks: {latency: {speedup: 1.2}}"),
@@ -140,7 +140,7 @@ TEST_F(RanksOnTwoHosts, TimeRanksByLatencyOnBoth) {
   EXPECT_EQ(read_bytes(run_in("together") + "/train.rank1.log").find("timed ranks"), std::string::npos);
 }
 
-// The silence tells of a network that breaks. mpirun itself waits for the other host.
+// The missing heartbeat reveals the broken network. mpirun itself would wait for the other host.
 TEST_F(RanksOnTwoHosts, APulledCableEndsAll) {
   RunningProgram program({"-c", hosts_.mpirun(train("cut", {"stages[0].train=3000e", "--time-limit", "60s"}))},
                          kRanksEnvironment);
@@ -154,7 +154,7 @@ TEST_F(RanksOnTwoHosts, APulledCableEndsAll) {
   expect_outcome(run_program({"-c", resume}, kRanksEnvironment), 3, "stopped; everything is saved");
 }
 
-// Rank 0 alone writes. A save that does not fit ends both ranks with one message.
+// Only rank 0 writes. A save that does not fit ends both ranks with one message.
 TEST(RanksOnAFullDisk, EndWithOneMessage) {
   const TemporaryFolder folder;
   write_bytes(folder / "small.yaml", small_experiment_of_ranks());

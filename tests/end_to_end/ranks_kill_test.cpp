@@ -1,4 +1,4 @@
-// A run of two ranks that is killed twenty times: one rank, both, rank 0 in a save, and one that is stopped and never goes on.
+// A run of two ranks, killed twenty times: one rank, both, rank 0 in a save, or one that is stopped and never continues.
 #include <gtest/gtest.h>
 
 #include <signal.h>
@@ -28,7 +28,7 @@ class RanksKill : public ::testing::Test {
  protected:
   void SetUp() override {
     const std::string longer = changed(small_experiment_of_ranks(), "dense, train: 2e", "dense, train: 20e");
-    // A save takes less than a millisecond where folders lie in memory; of many a kill meets one.
+    // A save takes less than a millisecond if folders are in memory. Among many saves a kill hits one.
     write_bytes(folder_ / "small.yaml", changed(longer, "every: 4s", "every: 1s"));
   }
   std::vector<std::string> train(const std::string& runs, const std::vector<std::string>& more = {}) const {
@@ -36,7 +36,7 @@ class RanksKill : public ::testing::Test {
   }
   std::string run_in(const std::string& runs) const { return folder_ / (runs + "/small/1"); }
 
-  // Whether the run went on to its end before it could be killed; `wait`: how long it goes on at most.
+  // Returns whether the run ended before it could be killed. It is killed after `wait` at the latest.
   bool ends(const std::vector<std::string>& words, const std::string& runs, Death death, Milliseconds wait) {
     RunningProgram program(started(2, words), kRanksEnvironment);
     if (!program.wait_for(words.front() == "resume" ? "resuming at stage" : "run folder: ")) {
@@ -61,7 +61,7 @@ class RanksKill : public ::testing::Test {
       }
     }
     if (goes_on && death == Death::of_one_that_stops && !program.ends_within(std::chrono::seconds(20))) {
-      // All is saved then: MPI_Finalize waits for it, which no heartbeat watches over.
+      // Everything is saved by then: the run waits in MPI_Finalize, which no heartbeat watches.
       EXPECT_NE(read_bytes(run_in(runs) + "/status.json").find("\"finished\""), std::string::npos);
       for (const auto& [rank, process] : processes) kill(process, SIGCONT);
     }

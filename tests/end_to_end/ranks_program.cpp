@@ -48,7 +48,7 @@ std::map<int, pid_t> processes_of(const RunningProgram& mpirun) {
       const std::string variables = read_bytes(entry.path() / "environ");
       const std::size_t at = variables.find(kRank);
       if (at != std::string::npos) processes[std::stoi(variables.substr(at + kRank.size()))] = std::stoi(name);
-    } catch (const std::runtime_error&) {  // it has ended meanwhile
+    } catch (const std::runtime_error&) {  // the process has ended meanwhile
     }
   }
   return processes;
@@ -65,7 +65,7 @@ bool holds_unfinished_save(const std::string& run) {
 static bool has_ended(pid_t process) {
   try {
     const std::string stat = read_bytes(str("/proc/", process, "/stat"));
-    const std::size_t end_of_name = stat.rfind(')');  // none where it went while this was read
+    const std::size_t end_of_name = stat.rfind(')');  // missing if the process ended during the read
     return end_of_name == std::string::npos || stat.substr(end_of_name + 2, 1) == "Z";
   } catch (const std::runtime_error&) {
     return true;

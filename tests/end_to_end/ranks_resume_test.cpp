@@ -1,4 +1,4 @@
-// Runs in several processes that are resumed, by as many and by others.
+// Runs in several processes that are resumed with the same number of processes or another.
 #include <gtest/gtest.h>
 
 #include <signal.h>
@@ -9,7 +9,7 @@
 namespace tessera::testing {
 namespace {
 
-// With batch norms, whose statistics are the ranks' means.
+// The network has batch norms, whose statistics are averaged over the ranks.
 TEST_F(Ranks, KilledAndResumedEndWithTheSameBytes) {
   const Outcome straight = run_ranks(2, train("small.yaml", "straight"));
   ASSERT_EQ(straight.exit_code, 0) << straight.output;
@@ -28,10 +28,10 @@ TEST_F(Ranks, KilledAndResumedEndWithTheSameBytes) {
   EXPECT_TRUE(result_of(run_in("killed")) == result_of(run_in("straight")));
 }
 
-// Each rank keeps what its gradients leave out, and rank 0 saves it: also when all are told to stop.
+// Each rank keeps the error of its compressed gradients, and rank 0 saves it, also when all ranks are told to stop.
 TEST_F(Ranks, WhatCompressedGradientsLeaveOutIsSaved) {
   write_bytes(folder_ / "power.yaml", read_bytes(folder_ / "small.yaml") + "power_sgd: {rank: 1}\n");
-  const std::string longer = "stages[0].train=600s";  // than until the signal comes
+  const std::string longer = "stages[0].train=600s";  // longer than until the signal
   const Outcome straight = run_ranks(2, train("power.yaml", "straight", {longer}));
   ASSERT_EQ(straight.exit_code, 0) << straight.output;
   const std::vector<std::string> decisions{longer, "--decisions", run_in("straight") + "/decisions.json"};
@@ -67,7 +67,7 @@ TEST_F(Ranks, ResumeTellsWhatAnEarlierOneHasChanged) {
   EXPECT_EQ(count_of(two.output, "not promised"), 1) << two.output;
 }
 
-// Of a run that one process began with all processors.
+// Resumes a run that one process began with all processors.
 TEST_F(Ranks, ResumeMayChangeTheThreadsOfEach) {
   const std::vector<std::string> words = train("small.yaml", "r", {"stages[0].train=3e", "threads.compute=2"});
   ASSERT_EQ(run_ranks(1, words, {"TESSERA_KILL_AT=step:9"}).exit_code, 128 + 9);

@@ -1,4 +1,4 @@
-// Runs that mpirun starts in several processes.
+// Runs of several processes started by mpirun.
 #include <gtest/gtest.h>
 
 #include <signal.h>
@@ -14,7 +14,7 @@
 namespace tessera::testing {
 namespace {
 
-// Weights, momentum, averages, dropout, augmentation, two factorisations, metrics and report.
+// The runs have weights, momentum, averages, dropout, augmentation, two factorisations, metrics and a report.
 TEST_F(Ranks, HaveTheBytesOfOneProcessInMicroBatches) {
   for (const int ranks : {2, 4}) {
     expect_as_one_process("plain.yaml", ranks);
@@ -25,7 +25,7 @@ TEST_F(Ranks, HaveTheBytesOfOneProcessInMicroBatches) {
   }
 }
 
-// Hooks that project, that learn from another network, that ask for gradients, that look at those of a step, and that mask.
+// Hooks that project, learn from another network, request gradients, look at a step's gradients, or mask.
 TEST_F(Ranks, HooksHaveTheBytesOfOneProcess) {
   const std::string plain = read_bytes(folder_ / "plain.yaml");
   const std::size_t stages = plain.find("stages:"), rest = plain.find("checkpoint:");
@@ -43,7 +43,7 @@ TEST_F(Ranks, HooksHaveTheBytesOfOneProcess) {
   - {name: factored, factorise: {keep: always, layers: fc, format: svd, ranks: {rank: 4}}}
   - {name: sparse, train: 12s, rigl: {sparsity: 0.8, scope: layer, every: 4s}}
 )";
-  // Masks that follow dense weights, ADMM towards zeros, and forwards that are computed twice.
+  // Masks that follow dense weights, ADMM towards sparsity, and recomputed forward passes.
   const std::string masks = R"(recompute: true
 stages:
   - {name: dense, train: 4s}
@@ -59,7 +59,7 @@ stages:
   expect_as_one_process("masks.yaml", 2, "masks");
 }
 
-// Windows of a text are shared out, and each rank's sums are of its own tokens.
+// Windows of a text are shared out. Each rank's sums count its own tokens.
 TEST_F(Ranks, AGptHasTheBytesOfOneProcess) {
   write_bytes(folder_ / "a.txt", numbered_lines(60));
   write_bytes(folder_ / "b.txt", numbered_lines(20, "milk"));
@@ -74,7 +74,7 @@ TEST_F(Ranks, AGptHasTheBytesOfOneProcess) {
   for (const int ranks : {2, 4}) expect_as_one_process("gpt.yaml", ranks, "gpt", 8);
 }
 
-// A hook computes before the first step, on shapes that nobody has timed yet.
+// A hook computes before the first step, on shapes that have not been timed yet.
 TEST_F(Ranks, WhatIsTimedWhenAStageBeginsIsTold) {
   const std::string plain = read_bytes(folder_ / "plain.yaml");
   const std::string pruned =
@@ -161,7 +161,7 @@ TEST_F(Ranks, AProfileTellsWhatWaitsForOthers) {
   EXPECT_EQ(waits, (std::set<std::string>{"gradients", "losses", "statistics"}));
 }
 
-// What a machine does that hangs, and one that is switched off.
+// A stopped rank stands for a machine that hangs, a killed one for a machine that is switched off.
 TEST_F(Ranks, ARankThatStopsOrIsKilledEndsAll) {
   const auto expect_end = [&](int rank, int signal, int exit_code, const std::string& part) {
     const std::string runs = str("rank", rank, "signal", signal);
@@ -180,7 +180,7 @@ TEST_F(Ranks, ARankThatStopsOrIsKilledEndsAll) {
   expect_end(1, SIGKILL, 128 + SIGKILL, "");
 }
 
-// Each rank looks for the text in the folder that it was started in. One of the folders has none.
+// Each rank looks for the text in its working folder. One of these folders lacks the text.
 TEST_F(Ranks, WhatAnotherRankFailedOfIsToldByRank0) {
   write_bytes(folder_ / "text.yaml", R"(
 version: 1
@@ -212,7 +212,7 @@ stages: [{name: dense, train: 4s}]
   EXPECT_EQ(good.exit_code, 0) << good.output;
 }
 
-// One rank computes with other instructions.
+// One rank computes with other vector instructions.
 TEST_F(Ranks, RanksThatDifferAreRefused) {
   std::vector<std::string> words = started(1, train("small.yaml", "r"));
   words.insert(words.end(), {":", "-x", "ONEDNN_MAX_CPU_ISA=SSE41"});
@@ -222,7 +222,7 @@ TEST_F(Ranks, RanksThatDifferAreRefused) {
   EXPECT_FALSE(std::filesystem::exists(run_in("r")));
 }
 
-// A byte behind the end of a program changes nothing that it does.
+// A byte appended to a program changes nothing that it does.
 TEST_F(Ranks, AnotherProgramIsRefusedBeforeAnythingIsRead) {
   const std::string other = folder_ / "other";
   std::filesystem::copy(TESSERA_OF_RANKS, other);
@@ -237,7 +237,7 @@ TEST_F(Ranks, AnotherProgramIsRefusedBeforeAnythingIsRead) {
   EXPECT_EQ(outcome.output.find("no.such"), std::string::npos) << outcome.output;
 }
 
-// The words of the others are not read: what rank 0 was told holds for all.
+// The arguments of the other ranks are ignored: those of rank 0 hold for all.
 TEST_F(Ranks, TheExperimentIsThatOfRank0) {
   const std::vector<std::string> small{"stages[0].train=4s", "~stages[3]", "~stages[2]", "~stages[1]"};
   std::vector<std::string> words = started(1, train("small.yaml", "r", joined(small, {"optimizer.lr=0.02"})));

@@ -1,4 +1,4 @@
-// report's pages in headless Chromium: what its script does, what it prints on the console, and what is seen.
+// The pages of report in headless Chromium: what the script does, what it prints on the console, and what is visible.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,9 +22,9 @@ namespace {
 struct Colour {
   int red, green, blue;
 };
-constexpr Colour kDense{0xd5, 0x5e, 0x00}, kCompressed{0x00, 0x72, 0xb2};  // of points in plots
+constexpr Colour kDense{0xd5, 0x5e, 0x00}, kCompressed{0x00, 0x72, 0xb2};  // colours of points in plots
 
-constexpr int kWidth = 1280, kHeight = 9000, kPhone = 390;  // pixels
+constexpr int kWidth = 1280, kHeight = 9000, kPhone = 390;  // in pixels
 
 struct Box {
   std::int64_t left, top, right, bottom;
@@ -38,8 +38,8 @@ class ReportInABrowser : public ReportedRun {
 
   static std::string table() { return page({std::string(TESSERA_PAGES) + "/../../configs/tables/results/admm_resnet8.json"}); }
 
-  // What Chromium answers to these options, for the page with `script` behind its own. A browser's window has a least width, so
-  // that the page of a phone is a frame of this width in another page, whose title is what the page in it has told.
+  // Chromium's output with these options, for the page with `script` appended. A browser's window has a minimum width, so a
+  // phone's page is a frame of `width` in an outer page, whose title takes the inner page's message.
   static std::string browse(std::string page, const std::string& script, const std::string& options, int width = 0) {
     const std::string end = "</body>";
     std::string file = *folder_ / "scripted.html";
@@ -56,7 +56,7 @@ class ReportInABrowser : public ReportedRun {
         str("chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage --hide-scrollbars --user-data-dir=",
             *folder_ / "chromium", " --window-size=", kWidth, ',', kHeight, ' ', options, " file://", file));
   }
-  // What `script` leaves in `told`.
+  // The value of `told` after `script` has run.
   static Value told_by(const std::string& page, const std::string& script, int width = 0) {
     const std::string dom =
         browse(page,
@@ -71,7 +71,7 @@ class ReportInABrowser : public ReportedRun {
     }
     return parse_json(text, "title");
   }
-  // What `expression` is once these keys are pressed, the first of them in the element of this selector: "told"; and "console".
+  // "told": the value of `expression` after these keys, the first sent to the element of `selector`. "console": its output.
   static Value pressed(const std::string& page, const std::string& expression, const std::string& selector,
                        const std::string& keys) {
     const std::string file = *folder_ / "pressed.html";
@@ -89,7 +89,7 @@ class ReportInABrowser : public ReportedRun {
   }
 };
 
-// Pixels of a box that are not the page's white.
+// The number of pixels in a box that are not the page's white.
 double ink(const Image& image, const Box& box) {
   std::int64_t count = 0;
   for (std::int64_t y = box.top; y < box.bottom; ++y) {
@@ -127,7 +127,7 @@ TEST_F(ReportInABrowser, OpensForThePrinter) {
   EXPECT_EQ(told.at("after").as_int(), told.at("before").as_int());
 }
 
-// After a click on the header of the stages' column of steps: what the script makes of the page.
+// The page after clicks on the header of the stages table's column of steps.
 TEST_F(ReportInABrowser, Sorts) {
   const std::string dom =
       browse(page({run()}), "var b = document.querySelectorAll('#stages-0 button.sort')[1]; b.click(); b.click();",
@@ -140,7 +140,7 @@ TEST_F(ReportInABrowser, Sorts) {
   EXPECT_LT(rows.find("scope=\"row\">tuned<"), rows.find("scope=\"row\">factored<")) << "which has no steps";
 }
 
-// Tab goes from header to header, Enter and the space bar sort by the one that it stands on.
+// Tab moves from header to header. Enter and the space bar sort by the focused header.
 TEST_F(ReportInABrowser, SortsByTheKeyboard) {
   const std::string expression = R"((function () {
     var table = document.getElementById('stages-0');
@@ -171,8 +171,8 @@ TEST_F(ReportInABrowser, SortsByTheKeyboard) {
   EXPECT_TRUE(std::ranges::is_sorted(steps_of(twice), std::greater<>()));
 }
 
-// A clipboard of a script's own, then one that is closed, then none. `told` has the rows as they stand at the click, and what
-// was copied.
+// Copies with a clipboard that the script provides, then with one that refuses, then with none. `told` holds the order of the
+// rows at the click, and the copied text.
 constexpr const char* kCopies = R"(
   var table = document.getElementById('stages-0'), pre = document.getElementById('stages-0-latex');
   var sort = table.querySelectorAll('button.sort')[1], copy = document.querySelector('button.copy[data-table="stages-0"]');
@@ -208,7 +208,7 @@ constexpr const char* kCopies = R"(
   copied('none');
 )";
 
-// The LaTeX of these rows, between what stands around them in `whole`.
+// The LaTeX of these rows, with the text around the rows taken from `whole`.
 std::string latex_of(const Value& rows, const std::string& whole) {
   const std::string rule = "\\midrule\n";
   std::string text = whole.substr(0, whole.find(rule) + rule.size());
@@ -239,7 +239,7 @@ TEST_F(ReportInABrowser, CopiesTheTableAsItIsSortedNow) {
   EXPECT_NE(orders[1], orders[2]);
 }
 
-// Then it is shown and chosen.
+// The text is then shown and selected.
 TEST_F(ReportInABrowser, CopiesByHandWhereTheClipboardIsClosed) {
   const Value told = told_by(page({run()}), kCopies);
   for (const auto& [name, order] : {std::pair("closed", "ascending"), {"none", "descending"}}) {
@@ -270,7 +270,7 @@ TEST_F(ReportInABrowser, PrintsNothingOnTheConsole) {
   EXPECT_NE(console(table(), "missing();"), "") << "an error would be seen";
 }
 
-// On a phone every picture and table is wider than the page: the keyboard has to reach what scrolls.
+// On a phone every plot and table is wider than the page, so the keyboard must reach the scrolling parts.
 TEST_F(ReportInABrowser, WhatScrollsHasATabStop) {
   for (const std::string& page : {page({run()}), table()}) {
     const Value told = told_by(page, R"(
@@ -303,7 +303,7 @@ constexpr const char* kBoxes = R"(
   });
 )";
 
-// Wide as on a desk and narrow as on a phone: nothing but tables, in frames of their own, is wider than the page.
+// At the width of a desktop and of a phone only tables, in scrolling frames, are wider than the page.
 TEST_F(ReportInABrowser, ShowsEachPartWithinThePage) {
   for (const auto& [frame, page] : {std::pair(0, page({run()})), {0, table()}, {kPhone, page({run()})}, {kPhone, table()}}) {
     SCOPED_TRACE(frame);
@@ -316,7 +316,7 @@ TEST_F(ReportInABrowser, ShowsEachPartWithinThePage) {
     std::map<std::string, int> shown;
     for (const Value& box : told.at("boxes").as_list()) {
       const Box place{box.at("left").as_int(), box.at("top").as_int(), box.at("right").as_int(), box.at("bottom").as_int()};
-      if (place.right <= place.left) continue;  // behind a summary
+      if (place.right <= place.left) continue;  // hidden under a summary
       const std::string what = box.at("what").as_string();
       SCOPED_TRACE(str(what, " at ", place.top));
       ASSERT_GE(place.left, 0);
@@ -334,7 +334,7 @@ TEST_F(ReportInABrowser, ShowsEachPartWithinThePage) {
   }
 }
 
-// The colours tell dense from compressed networks, of a table and of a run.
+// The colours distinguish dense from compressed networks, in the page of a table and of a run.
 TEST_F(ReportInABrowser, DrawsDenseAndCompressedNetworksInTheirColours) {
   for (const auto& [page, least] : {std::pair(table(), 2), {page({run()}), 1}}) {
     const Value told = told_by(page, kBoxes);

@@ -1,5 +1,5 @@
 // report: the page of a run that trained, was held to low rank, factorised, tuned and pruned; of two runs, of text, of a table,
-// of a run that has logged nothing, of damaged ones, and of one that goes on.
+// of a run without logs, of damaged runs, and of a running one.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -22,7 +22,7 @@ namespace fs = std::filesystem;
 
 class Report : public ReportedRun {
  protected:
-  // The elements that tests/end_to_end/check_page.py counts in the newest page.
+  // The counts of elements that tests/end_to_end/check_page.py finds in the newest page.
   static Value checked() {
     const std::string told =
         output_of("python3 " + (fs::path(TESSERA_PAGES) / "check_page.py").string() + " " + (*folder_ / "page.html"));
@@ -30,7 +30,7 @@ class Report : public ReportedRun {
     return told.starts_with("{") ? parse_json(told, "check_page.py") : Value::map();
   }
   static std::string metrics() { return read_bytes(run() + "/metrics.jsonl"); }
-  // The last value of a key that a stage has logged, as a page's description tells it.
+  // The last logged value of a key in a stage, as the page's description states it.
   static std::string logged(const std::string& run, const std::string& stage, const std::string& key) {
     std::string last;
     for (const std::string& line : split(read_bytes(run + "/metrics.jsonl"), '\n')) {
@@ -101,7 +101,7 @@ TEST_F(Report, DamagedMasksAreLeftOutWithAWarning) {
   checked();
 }
 
-// A page that is made again and again reads the weights of a stage that is done once.
+// A page that is made repeatedly reads the weights of a finished stage only once.
 TEST_F(Report, NetworksOfStagesThatAreDoneAreReadOnce) {
   const std::string changed = copy_of_run("once");
   SavedNetworks known;
@@ -149,7 +149,7 @@ TEST_F(Report, ATableOfReproduceIsAPageToo) {
   expect_in(text, "tessera reproduce configs/tables/admm_resnet8.yaml --dry-run");
 }
 
-// What is above tells of one that tuned, this of one that did not, from a program that wrote no command.
+// The table above was tuned and has a command. This one was not tuned, and the program that made it wrote no command.
 TEST_F(Report, ATableWithoutACommandShowsNone) {
   Value root = parse_json(read_bytes(kTable), "json");
   ASSERT_TRUE(root.erase("command"));
@@ -161,7 +161,7 @@ TEST_F(Report, ATableWithoutACommandShowsNone) {
   expect_in(text, "<td>0.1</td><td>dense</td>");
 }
 
-// A model that writes text is pictured by its perplexity: less is better.
+// The plots of a model that writes text show its perplexity: less is better.
 TEST_F(Report, ARunOfTextIsAPageToo) {
   write_bytes(*folder_ / "lines.txt", numbered_lines(90));
   write_bytes(*folder_ / "gpt.yaml", R"(
@@ -257,7 +257,7 @@ TEST_F(Report, WatchEndsWithTheRun) {
   expect_in(read_bytes(file), ">stopped</td>");
 }
 
-// On paper there is nothing to press, and what is hidden behind a summary is shown.
+// A printed page shows no buttons, and shows what a summary hides on the screen.
 TEST_F(Report, PrintsWithoutWhatIsToBePressed) {
   const std::string text = page({run()});
   const std::size_t begin = text.find("@media print {");

@@ -1,4 +1,4 @@
-// A table that an array job reproduces, a cell in each task.
+// A table reproduced by an array job, one cell in each task.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -13,7 +13,7 @@ namespace {
 
 using ReproduceJob = Reproduce;
 
-// Tasks of an array job, as Slurm starts them: all at once.
+// Runs the tasks of an array job as Slurm does: all at once.
 void run_tasks(const std::string& script, int tasks) {
   std::vector<std::thread> running;
   for (int i = 0; i < tasks; ++i) {

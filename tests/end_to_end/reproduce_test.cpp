@@ -1,5 +1,5 @@
-// A table that reproduces itself: arms share their first stages, a killed call is gone on with, a second call runs nothing, a
-// failed arm stops no other.
+// A table that reproduces itself: arms share their first stages, a killed call is continued, a second call runs nothing, and a
+// failed arm does not stop the others.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -16,7 +16,7 @@
 namespace tessera::testing {
 namespace {
 
-// tucker2 leaves the 1x1 convolution dense; the dense arm has no pass.
+// tucker2 leaves the 1x1 convolution dense. The dense arm has no pass.
 void expect_verdict(const Value& line) {
   SCOPED_TRACE(line.at("name").as_string());
   if (line.at("arm").as_string() == "dense") {
@@ -97,7 +97,7 @@ latency: {batch: [1], repeats: 5}
   EXPECT_EQ(page.find("tessera fork"), std::string::npos) << "no command whose run is on another machine\n" << page;
   EXPECT_EQ(reproduce("a").output.find("[1/"), std::string::npos) << "NaN is a result";
 
-  // Another fault than the settings' own is tried again.
+  // A failure whose cause is not the settings is tried again.
   std::filesystem::remove(folder_ / "a/small.jsonl");
   std::filesystem::remove_all(folder_ / "a/runs");
   std::filesystem::create_directories(folder_ / "a/runs/small");
@@ -107,7 +107,7 @@ latency: {batch: [1], repeats: 5}
   expect_in(read_bytes(folder_ / "a/small.md"), "1 of 2 cells have a result.");
 }
 
-// Of the stages that it shares, the last no longer has the network that it learns from.
+// The last stage that the arm shares no longer holds the teacher's network.
 TEST_F(Reproduce, AnArmThatDistillsForksWhereItsTeacherIs) {
   write_bytes(folder_ / "small.yaml", R"(
 version: 1
@@ -172,7 +172,7 @@ optimizer: {name: adamw, lr: 0.01}
 stages: [{name: all, train: 2s}]
 )";
 
-// The later arms' networks do not take the first one's sequences: to time them there is an error.
+// The later arms' networks do not take the first arm's sequences, so that timing them together is an error.
 class ReproduceLengths : public Reproduce {
  protected:
   void SetUp() override {
@@ -193,7 +193,7 @@ arms:
                                             of_last, "}\n", baseline, "\nlatency: {batch: [2], repeats: 5}\n",
                                             "decode: {batch: [1], repeats: 5}\ntraining: {batch: [4], repeats: 5}\n"));
   }
-  // Arms that were timed in turn, each line's in decode.
+  // The names of the arms that were timed in turn in decode, one text per comparison.
   std::vector<std::string> decoded() const {
     std::vector<std::string> found;
     for (const Value& line : results("a")) {

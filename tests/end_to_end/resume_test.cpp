@@ -1,4 +1,4 @@
-// A run that is killed and resumed ends with the bytes of a run that was not.
+// A run that is killed and resumed ends with the bytes of an uninterrupted run.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -56,7 +56,7 @@ TEST_F(Resume, KilledAtRandomStepsEndsWithTheSameBytes) {
   EXPECT_TRUE(result_of(run) == straight);
 }
 
-// Between a pass, its files, the checkpoint and the report that follow it there is no safe place: each is tried.
+// No place between a pass, its files, the checkpoint and the report after it is safe from kills: each is tried.
 TEST_F(Resume, KilledAroundAPassReportsTheSame) {
   const std::string straight = result_of(train("straight"));
   const std::vector<std::string> places{"factorise:1", "save:27", "step:33", "save:40", "factorise:3", "save:45", "save:47"};
@@ -89,7 +89,7 @@ TEST_F(Resume, WaitingForTheDiskChangesNoByte) {
   EXPECT_TRUE(result_of(train("beside", {"checkpoint.async=true"})) == result_of(train("waits", {"checkpoint.async=false"})));
 }
 
-// The saving thread meets the failure steps after the save was asked for; the run must not end as if all were well.
+// The background save fails some steps after it was requested. The run must not end as if all were well.
 TEST_F(Resume, AFailedSaveBesideTrainingEndsTheRun) {
   const std::string run = folder_ / "run/small/1";
   RunningProgram program(

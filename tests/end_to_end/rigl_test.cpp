@@ -1,4 +1,4 @@
-// Sparse training with moving masks in whole runs: the sparsity holds throughout, killed runs end with the same bytes.
+// Sparse training with moving masks in whole runs: the sparsity holds throughout, and killed runs end with the same bytes.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -12,7 +12,7 @@
 namespace tessera::testing {
 namespace {
 
-// 13 steps an epoch; conv2 has 576 weights.
+// 13 steps an epoch. conv2 has 576 weights.
 constexpr const char* kRest = R"(
 deterministic: true
 data: {name: glyphs, count: 480, test_count: 60, batch: 32, val: 0.1}
@@ -47,7 +47,7 @@ TEST_F(RiglRuns, EachOptionLeavesItsOwnWeights) {
     expect_done(run_program(train(change, {change})));
     EXPECT_EQ(kept(run_in(change)), 115) << change;
     seen.push_back(tensors_of(run_in(change)));
-    if (std::string(change).ends_with("erk")) break;  // of one layer, as scope: layer
+    if (std::string(change).ends_with("erk")) break;  // ERK over one layer equals scope: layer
     for (std::size_t i = 0; i + 1 < seen.size(); ++i) EXPECT_FALSE(seen[i] == seen.back()) << change;
   }
 }

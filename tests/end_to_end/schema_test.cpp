@@ -1,4 +1,4 @@
-// What the program makes of the schema: faulty files that are made from it, and the list of its keys.
+// What the program makes of the schema: faulty files generated from it, and the list of its keys.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -87,8 +87,8 @@ TEST_F(SchemaProgram, ThePageOfTheDocumentsIsTheOneThatItWrites) {
   const Outcome outcome = run_program({"schema", "--markdown"});
   ASSERT_EQ(outcome.exit_code, 0);
   EXPECT_TRUE(outcome.output == read_bytes(TESSERA_DOCS "/config.md")) << "run: tessera schema --markdown > docs/config.md";
-  // Each key has a row, heads a section, or is one of a section that refers to an earlier one.
-  std::map<std::string, std::size_t> counts;  // keys of a section, but for the one that heads it
+  // Each key has a row, heads a section, or belongs to a section that refers to an earlier one.
+  std::map<std::string, std::size_t> counts;  // keys of a section, without the key that heads it
   std::string section;
   std::size_t keys = 0;
   std::istringstream in(outcome.output);

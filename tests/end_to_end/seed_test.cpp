@@ -1,7 +1,7 @@
-// On data that the seed does not draw, it still draws four things: the weights, the order of the samples, their augmentation and
-// the dropout. Each is seen alone. At a learning rate of 0 the linear layer ends as it was drawn, and the batch norm's running
-// statistics, which it does not reach, tell what came through the input: nothing random when all images are equal and neither
-// augmented nor dropped.
+// On data that does not depend on the seed, the seed still draws four things: the weights, the order of the samples, their
+// augmentation and the dropout. Each is tested alone. At a learning rate of 0 the linear layer keeps its initial weights. The
+// batch norm's running statistics do not depend on these. They show what the input was: nothing random if all images are equal
+// and neither augmented nor dropped.
 #include <gtest/gtest.h>
 
 #include "core/io/safetensors.h"
@@ -55,7 +55,7 @@ class Seed : public ::testing::Test {
     }
   }
 
-  // A tensor of the trained network, as bytes.
+  // The bytes of a tensor of the trained network.
   std::string trained(const std::string& tensor, const std::string& seed, const std::string& change = "log_every=1") const {
     write_bytes(folder_ / "seeds.yaml", kExperiment);
     const std::string runs = folder_ / str("runs", ++runs_);

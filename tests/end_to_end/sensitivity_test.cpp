@@ -1,4 +1,4 @@
-// sensitivity: each layer alone is pruned, the others stay as they are.
+// sensitivity: each layer is pruned alone, while the others stay unchanged.
 #include <gtest/gtest.h>
 
 #include "core/config/value.h"
@@ -47,7 +47,7 @@ TEST_F(SensitivityRuns, TellWhatEachLayerAloneCosts) {
     EXPECT_EQ(layers[i].at("path").as_string(), paths[i]);
     const Value::List& accuracy = layers[i].at("accuracy").as_list();
     ASSERT_EQ(accuracy.size(), 3u);
-    // 0.1 % of 72 to 576 weights is none or one, so that the layers before it stand as they were.
+    // 0.1 % of 72 to 576 weights is none or one: the accuracy barely changes, which shows that earlier layers were restored.
     EXPECT_NEAR(accuracy[0].as_double(), report.at("accuracy").as_double(), 0.02) << paths[i];
     worst = std::min(worst, accuracy[2].as_double());
   }
@@ -68,7 +68,7 @@ TEST_F(SensitivityRuns, SuggestTheGreatestSparsityWithinTheDrop) {
   expect_in(text.output, "tile, one weight pruned at a time");
 }
 
-// One layer, several weights: it is named once, with the least of their targets. The block fits the network.
+// A layer with several weights is named once, with the least of their targets. The block fits the network.
 TEST_F(SensitivityRuns, SuggestABlockThatFactoredLayersTake) {
   const std::string stages = R"(
 stages:
@@ -91,7 +91,7 @@ stages:
   expect_outcome(run_program({"validate", folder_ / "pruned.yaml"}), 0, "");
 }
 
-// As a stage that prunes channels does: an output that is gone leaves no bias behind.
+// As in a stage that prunes channels: a removed output leaves no bias.
 TEST_F(SensitivityRuns, PruneWhatFollowsAChannelToo) {
   write_bytes(folder_ / "plain.yaml", tiny_experiment(kRest));
   train("plain.yaml", "plain");
@@ -110,7 +110,7 @@ TEST_F(SensitivityRuns, PruneWhatFollowsAChannelToo) {
   }
 }
 
-// Layers that need no suggestion, and what cannot be pruned any more.
+// Layers that need no suggestion, and layers that cannot be pruned further.
 TEST_F(SensitivityRuns, NameWhatIsSparseAlready) {
   const std::string stages =
       "stages=[{name: pruned, train: 1e, prune: {layers: conv2, sparsity: {target: 0.6, schedule: one_shot}}}, "

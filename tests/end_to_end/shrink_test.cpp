@@ -9,7 +9,7 @@
 namespace tessera::testing {
 namespace {
 
-// 13 steps an epoch; half of the 8 channels of conv1, with a norm behind it, and of conv2 go.
+// 13 steps an epoch. Half of the 8 channels of conv1, which a norm follows, and half of those of conv2 are removed.
 constexpr const char* kRest = R"(
 deterministic: true
 data: {name: glyphs, count: 480, test_count: 60, batch: 32, val: 0.1}

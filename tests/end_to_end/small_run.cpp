@@ -52,7 +52,7 @@ std::string tensors_of(const std::string& run) {
   return bytes;
 }
 
-// Without the length of timing.jsonl, whose figures are a clock's, and without the hash of all this.
+// Without the size of timing.jsonl, which depends on a clock, and without the hash over the manifest.
 static std::string manifest_of(const std::string& checkpoint) {
   const std::string path = checkpoint + "/MANIFEST.json";
   Value manifest = parse_json(read_bytes(path), path);

@@ -1,4 +1,4 @@
-// validate --smoke: every stage is tried for real, failures name their stage, and nothing is left behind.
+// validate --smoke: every stage is really tried, failures name their stage, and nothing is left over.
 #include <gtest/gtest.h>
 #include <signal.h>
 
@@ -64,7 +64,7 @@ TEST_F(Smoke, ReloadsTheTrainersTensorsToo) {
   const Value answer = parse_json(smoke({"--json"}).output, "output").at("smoke");
   const auto& stages = answer.at("stages").as_list();
   ASSERT_EQ(stages.size(), 3u);
-  // 8 parameters and 2 statistics, 10 and 2 once factored; in training a momentum each, the loss, and averages where it has ema.
+  // 8 parameters and 2 statistics (10 and 2 once factored). Training adds a momentum each, the loss, and averages with ema.
   EXPECT_EQ(stages[0].at("tensors").as_int(), 8 + 2 + 8 + 1) << to_json(stages[0]);
   EXPECT_EQ(stages[1].at("tensors").as_int(), 12) << to_json(stages[1]);
   EXPECT_EQ(stages[2].at("tensors").as_int(), 12 + 10 + 1 + 12) << to_json(stages[2]);
@@ -91,7 +91,7 @@ TEST_F(Smoke, BadInputIsFoundBeforeAnyStage) {
 TEST_F(Smoke, JsonSaysWhatWasDone) {
   const Outcome outcome = smoke({"--json", "stages[2].optimizer.lr=1e30", "stages[2].train=2s"});
   EXPECT_EQ(outcome.exit_code, 1) << outcome.output;
-  const Value answer = parse_json(outcome.output, "output");  // that and nothing else
+  const Value answer = parse_json(outcome.output, "output");  // nothing but JSON
   EXPECT_FALSE(answer.at("ok").as_bool());
   const Value& smoke = answer.at("smoke");
   EXPECT_FALSE(smoke.at("ok").as_bool());

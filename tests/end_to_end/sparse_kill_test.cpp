@@ -51,15 +51,15 @@ constexpr std::size_t kKills = 30;
 constexpr int kMostRuns = 20;
 constexpr const char* kTimingLine = ": timing ";
 
-// Where a run was killed, by its status, which it writes with every log line.
+// Where a run was killed, according to its status, which it writes with every log line.
 struct Moment {
   std::string stage;
-  std::int64_t step = 0;  // of the stage
-  bool timing = false;  // of a layer, or of the network
+  std::int64_t step = 0;  // within the stage
+  bool timing = false;  // timing a layer or the network
 
   std::string phase() const {
     if (timing) return "timing";
-    if (stage == "pruned" && step >= 4 && step <= 41) return "ramp";  // the next line is no later than its end
+    if (stage == "pruned" && step >= 4 && step <= 41) return "ramp";  // the next log line is at the ramp's end at the latest
     return stage == "finetuned" && step > 0 ? "fine-tuning" : "between";
   }
 };
@@ -73,7 +73,7 @@ Moment moment_of(const std::string& run, std::string output) {
           .timing = last_line.find(kTimingLine) != std::string::npos};
 }
 
-// A random time, shorter than `within`, after the program has said `text`, or from its start where that is empty.
+// A random time below `within`, counted from the moment the program prints `text`, or from its start if `text` is empty.
 struct Aim {
   std::string text;
   std::chrono::milliseconds within;
@@ -84,7 +84,7 @@ class SparseKill : public ::testing::Test {
   void SetUp() override { write_bytes(folder_ / "sparse.yaml", kExperiment); }
   std::string run_in(const std::string& runs) const { return folder_ / (runs + "/sparse/1"); }
   std::string chosen() const { return folder_ / "chosen.json"; }
-  // Without a file of decisions a clock makes all of them.
+  // Without a file of decisions the clock makes all of them.
   std::vector<std::string> train(const std::string& runs, const std::string& decisions = "") const {
     std::vector<std::string> words{"train", folder_ / "sparse.yaml", "--runs", folder_ / runs};
     if (!decisions.empty()) words.insert(words.end(), {"--decisions", decisions});
@@ -92,7 +92,7 @@ class SparseKill : public ::testing::Test {
   }
   static void expect_done(const Outcome& outcome) { ASSERT_EQ(outcome.exit_code, 0) << outcome.output; }
 
-  // A clock's answers, but that it found conv2 not faster and all else faster.
+  // Records a clock's answers, then replaces the verdicts: conv2 is not faster, everything else is.
   void choose() {
     for (int i = 0; i < 3; ++i) {
       const std::string runs = str("choosing-", i);
@@ -107,7 +107,7 @@ class SparseKill : public ::testing::Test {
     }
   }
 
-  // Into the ramp twice, into the timings twice and into the fine-tuning, which last as long as in a run that is not killed.
+  // Two aims in the ramp, two in the timings and one in the fine-tuning, whose lengths come from an uninterrupted run.
   std::vector<Aim> aims() const {
     using Clock = std::chrono::steady_clock;
     RunningProgram program(train("timed"));
@@ -124,8 +124,8 @@ class SparseKill : public ::testing::Test {
     return {ramp, ramp, timing, timing, fine_tuning};
   }
 
-  // One run, killed at each aim unless it ends before that, and gone on with to its end. An aim behind the end comes nearer: the
-  // processors may have had other work while it was measured.
+  // Kills one run at each aim, unless it ends before, and resumes it to its end. An aim after the end is moved nearer: other
+  // load may have slowed the run while it was measured.
   void kill_at(std::vector<Aim>& aims, const std::string& runs, std::mt19937& random, std::vector<Moment>& moments) const {
     std::vector<std::string> next = train(runs);
     for (Aim& aim : aims) {
@@ -142,7 +142,7 @@ class SparseKill : public ::testing::Test {
       if (std::filesystem::exists(run_in(runs) + "/status.json")) {
         next = {"resume", run_in(runs)};
         moments.push_back(moment_of(run_in(runs), outcome.output));
-      } else {  // killed before it was a run
+      } else {  // killed before it became a run
         std::filesystem::remove_all(folder_ / runs);
       }
     }
@@ -152,7 +152,7 @@ class SparseKill : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
-// What the clock found is replayed.
+// The runs replay what the clock found.
 TEST_F(SparseKill, InTheRampAtThePassAndInTheFineTuning) {
   choose();
   KillTrial trial{.train = [&](const std::string& runs) { return train(runs, chosen()); },
@@ -165,7 +165,7 @@ TEST_F(SparseKill, InTheRampAtThePassAndInTheFineTuning) {
   expect_survives(trial, {"step:12", "step:33", "save:45", "sparsify:1", "step:70", "step:90"});
 }
 
-// Each run asks a clock. What it answered the run that ends is what a run that is not killed is given.
+// Each run reads a clock. An uninterrupted run then replays the answers of the run that ended.
 TEST_F(SparseKill, AtThirtyRandomMoments) {
   std::vector<Aim> all = aims();
   std::mt19937 random(31);
@@ -189,7 +189,7 @@ TEST_F(SparseKill, AtThirtyRandomMoments) {
   for (const char* phase : {"ramp", "timing", "fine-tuning"}) EXPECT_GE(phases[phase], 1) << text;
 }
 
-// A clock's answer that was taken and not recorded is asked for again.
+// A timing that was finished but not recorded is repeated.
 TEST_F(SparseKill, InTheTimingOfALayer) {
   const Outcome killed = run_program(train("timing"), {"TESSERA_KILL_AT=timing:2"});
   ASSERT_EQ(killed.exit_code, 128 + SIGKILL) << killed.output;

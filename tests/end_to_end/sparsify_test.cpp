@@ -11,7 +11,7 @@
 namespace tessera::testing {
 namespace {
 
-// 13 steps an epoch; conv2 has 576 weights; 115 of them stay.
+// 13 steps an epoch. conv2 has 576 weights, of which 115 stay.
 constexpr const char* kRest = R"(
 deterministic: true
 data: {name: glyphs, count: 480, test_count: 60, batch: 32, val: 0.1}
@@ -42,7 +42,7 @@ TEST_F(SparsifyRuns, TrainOnInSparseLayers) {
   for (const char* verb : {"eval", "table", "bench", "status"}) expect_done(run_program({verb, run}));
 }
 
-// A tenth of the values, and a bit a weight.
+// A tenth of the values, plus one bit per weight.
 TEST_F(SparsifyRuns, TakeAFractionOfTheirDenseBytes) {
   expect_done(run_program(train("runs", {"stages[0].prune.layers='*'", "stages[0].prune.sparsity.target=0.9"})));
   const auto saved = tensors(run_in("runs"));
@@ -65,7 +65,7 @@ TEST_F(SparsifyRuns, WhatIsNotFasterStaysDenseAndKeepsItsMask) {
   EXPECT_EQ(kept(run_in("forged")), 115);
 }
 
-// Where a clock found it slower, a layer that is kept all the same says what that costs.
+// If a clock found a layer slower and it is kept anyway, the report shows the cost.
 TEST_F(SparsifyRuns, WhatIsKeptThoughNotFasterSaysItsCost) {
   train_where_nothing_is_faster({"~deterministic", "stages[1].sparsify.keep=always"});
   const std::string run = run_in("forged");
@@ -75,7 +75,7 @@ TEST_F(SparsifyRuns, WhatIsKeptThoughNotFasterSaysItsCost) {
   EXPECT_EQ(tensors(run).at("conv2.values").shape(), (Shape{115}));
 }
 
-// Masks that move while dense kernels train, and stand in the sparse ones.
+// The masks move while dense kernels train, and are fixed in the sparse kernels.
 TEST_F(SparsifyRuns, TrainOnWithTheMasksThatRiglLeft) {
   const std::string stages =
       "stages=[{name: moved, train: 2e, rigl: {sparsity: 0.8, scope: layer, every: 4s}}, "
@@ -136,7 +136,7 @@ TEST_F(SparsifyRuns, StartOtherRuns) {
   EXPECT_NE(after.at("conv2.values").to_vector<float>(), before.at("conv2.values").to_vector<float>());
 }
 
-// conv2 in factors of 32, 180 and 40 weights; 6, 36 and 8 of them stay.
+// conv2's factors have 32, 180 and 40 weights, of which 6, 36 and 8 stay.
 constexpr const char* kFactors =
     "stages=[{name: factored, factorise: {layers: conv2, ranks: {out: 5, in: 4}, keep: always}}, "
     "{name: pruned, train: 1e, prune: {sparsity: {target: 0.8, begin: 2s, end: 10s, every: 4s}}}, "

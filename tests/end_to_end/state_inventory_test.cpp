@@ -1,5 +1,5 @@
-// Everything that a checkpoint holds is needed: a run resumed without one piece of it ends with other bytes, or says what it
-// lacks. That is what makes the tests of killed runs mean something.
+// Every piece of a checkpoint is needed: a run resumed without one of them ends with other bytes or says what it lacks. Without
+// this the tests of killed runs would prove little.
 #include <gtest/gtest.h>
 
 #include <csignal>
@@ -21,9 +21,9 @@ using Change = std::function<void(Checkpoint&)>;
 struct Piece {
   const char* name;
   Change drop;
-  // Set where the resume must refuse, with this in its message; otherwise it must end with other bytes.
+  // If set, the resume must refuse with this in its message. Otherwise it must end with other bytes.
   const char* refusal = nullptr;
-  Change prepare = {};  // of both runs, where the small run does not have the piece
+  Change prepare = {};  // for both runs, if the small run lacks the piece
   int exit_code = 1;  // of a refusal
 };
 
@@ -50,23 +50,23 @@ Change both(const Change& first, const Change& second) {
   return [=](Checkpoint& checkpoint) { first(checkpoint), second(checkpoint); };
 }
 
-// Half of the weights masked; the optimiser keeps them at zero from the next step on.
+// Masks half of the weights. The optimiser keeps them at zero from the next step on.
 void add_mask(Checkpoint& checkpoint) {
   State& model = checkpoint.parts.at("model");
-  const Tensor mask = Tensor::full({model.tensors.at("conv2.weight").numel() / 8}, 255, DType::u8);  // a bit each
+  const Tensor mask = Tensor::full({model.tensors.at("conv2.weight").numel() / 8}, 255, DType::u8);  // one bit per weight
   mask.slice(0, 0, mask.dim(0) / 2).fill(0);
   model.tensors["conv2.weight.mask"] = mask;
 }
 
-// A choice that no clock takes again.
+// Plants a choice that no clock makes again.
 void plant_decision(Checkpoint& checkpoint) { checkpoint.manifest.find("decisions")->find("decisions")->set("planted", "nhwc"); }
 
 class StateInventory : public ::testing::Test {
  protected:
   void SetUp() override { write_bytes(folder_ / "small.yaml", kSmallExperiment); }
 
-  // A run that ended at `place`, whose newest checkpoint is to be changed. No clock decides: bytes differ by what is dropped
-  // alone.
+  // Makes a run that ends at `place`, whose newest checkpoint is then changed. No clock decides, so that the bytes differ only
+  // by what is dropped.
   void kill_at(const std::string& place, const std::vector<std::string>& overrides = {}) {
     const std::vector<std::string> arguments{"train",
                                              folder_ / "small.yaml",
@@ -79,11 +79,11 @@ class StateInventory : public ::testing::Test {
     ASSERT_EQ(killed.exit_code, 128 + SIGKILL) << killed.output;
   }
 
-  // The killed run, resumed from its newest checkpoint as `change` left it.
+  // Resumes the killed run from its newest checkpoint after `change` has edited it.
   Outcome resume(const std::string& name, const Change& change, const std::string& pins_dropped = {}) {
     const std::string run = folder_ / name;
     std::filesystem::copy(folder_ / "killed/small/1", run, std::filesystem::copy_options::recursive);
-    std::filesystem::remove(run + "/decisions.json");  // the checkpoint has to have them
+    std::filesystem::remove(run + "/decisions.json");  // only the checkpoint shall hold them
     {
       const RunLock lock(run);
       CheckpointStore store(real_vfs(), run + "/checkpoints", 100);
@@ -133,8 +133,8 @@ TEST_F(StateInventory, SavingAgainWhatWasReadChangesNothing) {
 }
 
 TEST_F(StateInventory, EveryPieceInTheMiddleOfTraining) {
-  // The newest is of step 20, epochs end at 13 and 26, lines are logged every 3 steps. Batch norms keep the averages of what they
-  // had: statistics that are taken anew at each evaluation leave the old ones without use.
+  // The newest checkpoint is of step 20. Epochs end at 13 and 26, and every 3 steps a line is logged. Batch norms keep the
+  // averages of their statistics: remeasuring them at each evaluation would leave the old ones unused.
   kill_at("step:23", {"ema.statistics=0"});
   const Piece pieces[]{
       {"weights", fill("model", "conv2.weight")},
@@ -177,7 +177,7 @@ TEST_F(StateInventory, EveryPieceOfAdmm) {
 }
 
 TEST_F(StateInventory, EveryPieceOfPruning) {
-  kill_at("step:23", {"stages[0].prune={sparsity: {target: 0.8, end: 26s, every: 2s}}"});  // in the ramp
+  kill_at("step:23", {"stages[0].prune={sparsity: {target: 0.8, end: 26s, every: 2s}}"});  // inside the ramp
   const auto other_beginning = [](Checkpoint& checkpoint) {
     for (Value& initial : checkpoint.parts.at("hook.prune").meta.find("initial")->as_list()) initial = 0.7;
   };
@@ -218,7 +218,7 @@ TEST_F(StateInventory, EveryPieceOfDistillation) {
 }
 
 TEST_F(StateInventory, EveryPieceAfterAPass) {
-  kill_at("step:46");  // in the last stage, whose factorisation was step 41; the newest is of step 45
+  kill_at("step:46");  // in the last stage, after the factorisation at step 41; the newest is of step 45
   const Piece pieces[]{
       {"stage", place("stage", std::int64_t{2}), "layers \"fc\" match no conv2d or linear", {}, 2},
       {"passes that have run", place("stage_ready", false), "layers \"fc\" match no conv2d or linear", {}, 2},

@@ -1,4 +1,4 @@
-// The table keeps apart what differs, averages what differs only in the seed, and reads no checkpoint it does not need.
+// The table separates what differs, averages what differs only in the seed, and reads only the checkpoints it needs.
 #include <gtest/gtest.h>
 
 #include "core/config/value.h"
@@ -48,7 +48,7 @@ TEST_F(TableOfRuns, SeedsShareRowsWhateverTheirLoadersCheckpointsAndReports) {
   }
 }
 
-// Energy follows the trained weights, and those the seed.
+// Ranks chosen by energy depend on the trained weights, and these depend on the seed.
 TEST_F(TableOfRuns, SeedsWhoseRanksDifferSaySo) {
   const std::string one = train({"stages[1].factorise.ranks={energy: 0.5}"});
   std::string two = one;

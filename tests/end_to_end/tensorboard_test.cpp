@@ -1,4 +1,4 @@
-// export --layout tensorboard: of runs that were held to low rank, whole and resumed, and what TensorBoard itself reads of them.
+// export --layout tensorboard: of runs that were held to low rank, uninterrupted and resumed, and what TensorBoard reads of them.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -36,7 +36,7 @@ class TensorBoardExport : public TrainedRun {
   }
   static std::string events(const std::string& folder) { return read_bytes(folder + "/events.out.tfevents.tessera"); }
 
-  // Which steps metrics.jsonl has of a number that stands at the top of its lines.
+  // The steps at which metrics.jsonl has a number under this top-level key.
   static std::vector<std::int64_t> logged(const std::string& key) {
     std::vector<std::int64_t> steps;
     for (const std::string& line : split(read_bytes(run() + "/metrics.jsonl"), '\n')) {
@@ -52,7 +52,7 @@ TEST_F(TensorBoardExport, OfAResumedRunIsThatOfOneWithoutABreak) {
   const std::string killed = *folder_ / "killed/tiny/1";
   train_killed_and_resumed({"train", file(), "--runs", *folder_ / "killed"}, killed, {"step:10", "step:27"});
   ASSERT_EQ(read_bytes(killed + "/metrics.jsonl"), read_bytes(run() + "/metrics.jsonl"));
-  // Figures of the clock are each run's own; that there is one for each step is told by what is left.
+  // The clock's figures differ between runs. Only their count is compared: one for each step.
   const std::string whole = copy_of_run("whole");
   for (const std::string& each : {whole, killed}) {
     EXPECT_EQ(split(read_bytes(each + "/timing.jsonl"), '\n').size(), logged("loss").size() + 1);

@@ -1,5 +1,5 @@
-// A run on text, killed 20 times: while its text is tokenised, within its only epoch, at a factorisation, in a ramp of pruning
-// and behind the pass that makes layers sparse.
+// A run on text, killed 20 times: while its text is tokenised, within its only epoch, at a factorisation, in a pruning ramp and
+// after the pass that makes layers sparse.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -46,7 +46,7 @@ constexpr int kInTokenising = 4;
 constexpr int kAtRandom = 4;
 constexpr Milliseconds kLongestWait{60'000};
 
-// Words of 12 letters, hardly one of them twice, so that each is cut up anew.
+// Words of 12 letters, hardly any of them twice, so that each is tokenised anew.
 std::string words() {
   std::mt19937 random(1);
   std::string text;
@@ -78,10 +78,10 @@ class TextKill : public ::testing::Test {
   std::vector<std::string> environment() const { return {"TESSERA_CACHE=" + cache()}; }
   std::string cache() const { return folder_ / "cache"; }
 
-  // Names of whole tokens and of parts of them.
+  // The names of complete token files and of partial ones.
   std::set<std::string> cached() const {
     std::set<std::string> names;
-    std::error_code ignored;  // files come and go
+    std::error_code ignored;  // files appear and vanish
     for (const auto& entry : std::filesystem::directory_iterator(cache(), ignored)) {
       const std::string name = entry.path().filename().string();
       if (name.find(".tokens") != std::string::npos) names.insert(name);
@@ -89,7 +89,7 @@ class TextKill : public ::testing::Test {
     return names;
   }
 
-  // A run that is killed while it writes tokens. It leaves a part of them. Parts that earlier ones left are there already.
+  // Kills a run while it writes tokens. It leaves a partial file, next to those that earlier runs left.
   void kill_in_tokenising(std::mt19937& random) const {
     const std::set<std::string> before = cached();
     const auto begun = [&] {
@@ -126,7 +126,7 @@ TEST_F(TextKill, InTokenisingWithinAnEpochAndAcrossFactorisingAndPruning) {
 
   std::mt19937 random(20);
   for (int i = 0; i < kInTokenising; ++i) ASSERT_NO_FATAL_FAILURE(kill_in_tokenising(random));
-  // 12 kills; the run begins with the parts of tokens that are left.
+  // 12 kills. The run starts next to the partial token files.
   expect_survives(trial, {"step:5", "step:11", "save:16", "factorise:1", "step:20", "step:26", "save:29", "step:33", "step:38",
                           "step:43", "sparsify:3", "step:50"});
   EXPECT_EQ(std::ranges::count_if(cached(), [](const std::string& name) { return name.ends_with(".tokens"); }), 1)

@@ -61,13 +61,13 @@ TEST_F(Text, BertNeedsMaskedTokens) {
   expect_outcome(refused, 2, "model: 'blocks.0.attn.heads' is not causal");
 }
 
-// Nothing is saved before the first step, so nothing is lost.
+// Nothing is saved before the first step, so that an immediate end loses nothing.
 TEST_F(Text, ASignalEndsTheReadingOfFilesAtOnce) {
   const std::string pipe = folder_ / "pipe.txt";
   ASSERT_EQ(::mkfifo(pipe.c_str(), 0600), 0);
   RunningProgram program({"train", folder_ / "gpt.yaml", "--runs", folder_ / "runs", "data.files=[" + pipe + "]"},
                          {"TESSERA_CACHE=" + folder_ / "cache"});
-  std::ofstream writer(pipe);  // opens when the program reads it
+  std::ofstream writer(pipe);  // returns when the program opens the pipe
   program.send(SIGTERM);
   ASSERT_TRUE(program.ends_within(std::chrono::seconds(20)));
   EXPECT_EQ(program.finish().exit_code, 128 + SIGTERM);
@@ -106,7 +106,7 @@ TEST_F(Text, AKilledRunEndsWithTheSameBytes) {
   EXPECT_TRUE(result(train("threads", {"threads.loader=0"})) == straight);
 }
 
-// Near tokens and a third of the others.
+// Attention to near tokens and to a third of the others.
 const std::vector<std::string> kSparse{"model.sparse={band: 3, density: 0.3}"};
 
 TEST_F(Text, ASparseGptThatIsKilledEndsWithTheSameBytes) {
@@ -131,7 +131,7 @@ TEST_F(Text, ASparseGptCountsItsPairsWritesTextAndKeepsItsPattern) {
     }
     return std::int64_t{0};
   };
-  // In each of 2 heads 16 + 15 + 14 pairs are near; of the 91 others 27 are kept. A head is 12 wide.
+  // In each of 2 heads 16 + 15 + 14 pairs are near, and 27 of the other 91 are kept. A head is 12 wide.
   EXPECT_EQ(macs_of("plan", kSparse), 2 * 2 * (45 + 27) * 12);
   EXPECT_EQ(macs_of("layers", kSparse), macs_of("plan", kSparse));
   EXPECT_EQ(macs_of("plan", {}), 2 * 2 * 136 * 12);
@@ -145,7 +145,7 @@ TEST_F(Text, ASparseGptCountsItsPairsWritesTextAndKeepsItsPattern) {
   expect_outcome(run({"export", trained, "--layout", "huggingface", "--output", folder_ / "out"}), 2, "\"sparse\":");
 }
 
-// What a network answers to 16 tokens.
+// The network's logits for 16 tokens.
 Tensor logits_of(Module& network) {
   const NoGrad no_grad;
   const Tensor tokens = Tensor::empty({1, 16}, DType::i64);
@@ -158,7 +158,7 @@ constexpr const char* kNamedSparse =
 
 TEST_F(Text, ANamedGptTakesThePairsOfTheTrainedOne) {
   const std::string trained = train("runs", kSparse), file = folder_ / "small.safetensors";
-  // Of a rank that holds every weight.
+  // The rank is high enough to represent every weight exactly.
   const auto compress = [&](const std::string& weights, const std::string& model) {
     write_bytes(folder_ / "compress.yaml", "version: 1\ndeterministic: true\ninput: [16]\nmodel: " + model +
                                                "}\nfactorise: {layers: '*.fc1', format: svd, ranks: {rank: 24}, keep: always}\n");
@@ -192,7 +192,7 @@ TEST_F(Text, ANamedGptTakesThePairsOfTheTrainedOne) {
   EXPECT_FALSE(std::filesystem::exists(file));
 }
 
-// Held to the train by ADMM, then decomposed.
+// The table is held to the tensor train by ADMM, then decomposed.
 const std::vector<std::string> kTrain{
     "model.tied=false",
     "stages=[{name: held, train: 1e, admm: {layers: tokens, format: tt, ranks: {r1: 4}, keep: always, update: 6s}}, "
@@ -302,7 +302,7 @@ TEST_F(Text, ResumingOnOtherTextIsRefused) {
   expect_outcome(resumed, 1, "the training data changed since the run began");
 }
 
-// What `generate` wrote before it says what it took.
+// The output of `generate` before its last line, which states the tokens and the time.
 std::string text_of(const Outcome& outcome) {
   const std::size_t end = outcome.output.rfind('\n', outcome.output.find(" tokens behind "));
   EXPECT_EQ(outcome.exit_code, 0) << outcome.output;

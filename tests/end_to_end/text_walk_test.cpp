@@ -1,4 +1,4 @@
-// A user's way with text: from `init` to a text and a table, with words of each tokenizer, in bf16.
+// A user's walk with text: from `init` to generated text and a table, with each tokenizer, in bf16.
 #include <gtest/gtest.h>
 
 #include "core/config/value.h"
@@ -14,7 +14,7 @@ namespace {
 
 using Texts = std::vector<std::string>;
 
-// Files of tokenizers, and text, lie in `folder`.
+// `folder` holds tokenizer files and text.
 class TextWalk : public TokenizerFiles {
  protected:
   void SetUp() override {
@@ -42,7 +42,7 @@ TEST_F(TextWalk, FromInitToATextAndATable) {
   expect_in(read_bytes(file), "files: [\"a.txt\"]");
   expect_in(done({"data", "check", file}), "clean");
   expect_in(done({"validate", file}), "ok");
-  // The file as it is, but for fewer steps.
+  // The file is unchanged except for fewer steps.
   done({"train", file, "--runs", folder / "runs", "stages[0].train=6s", "stages[1].train=4s", "schedule.warmup=2s",
         "stages[1].factorise.keep=always"});
   expect_in(done({"generate", trained, "--prompt", "9 bottles", "--tokens", "20"}), "20 tokens behind 9 of the prompt");
@@ -77,7 +77,7 @@ TEST_P(TextTokenizers, AreCheckedTrainedResumedEvaluatedAndWritten) {
   const std::string text = done(asked);
   expect_in(text, " of the prompt");
   EXPECT_EQ(done(asked).substr(0, text.find(" tokens behind ")), text.substr(0, text.find(" tokens behind ")));
-  expect_in(done({"generate", run_in("straight"), "--tokens", "5"}), " tokens behind ");  // behind an end of text
+  expect_in(done({"generate", run_in("straight"), "--tokens", "5"}), " tokens behind ");  // starts after an end of text
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, TextTokenizers, ::testing::Values("bpe", "wordpiece", "sentencepiece"),

@@ -34,7 +34,7 @@ std::string experiment(const std::string& model) { return str(kHead, "model: {na
 
 class Weights : public ::testing::Test {
  protected:
-  // <folder>/w.safetensors has 7 classes and PyTorch's layout; the experiments stand in <folder>/configs.
+  // <folder>/w.safetensors has 7 classes and PyTorch's layout. The experiments are in <folder>/configs.
   void SetUp() override {
     const Shape input{1, 28, 28, 1};
     const auto model = build_model(named_model("resnet8", 7), input);

@@ -1,4 +1,4 @@
-// The program's way to its ranks, as a build without MPI compiles it.
+// How the program finds its ranks in a build without MPI.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -17,7 +17,7 @@ TEST(WithoutMpi, SeveralProcessesAreRefusedInPlaceOfTrainingEachAlone) {
   EXPECT_TRUE(message.starts_with("mpirun has started 2 processes, but this tessera was built without MPI")) << message;
 }
 
-// They do not know of each other, with or without MPI.
+// These processes do not know of each other, with or without MPI.
 TEST(WithoutMpi, SeveralProcessesOfSrunAreRefused) {
   setenv("SLURM_STEP_NUM_TASKS", "4", 1);
   const std::string message = message_of<ConfigError>(join_ranks);

@@ -25,7 +25,7 @@ struct Free {
 };
 using Network = std::unique_ptr<tessera_network, Free>;
 
-// Bytes taken from the front; zeros behind the end.
+// Takes bytes from the front of the input, and zeros after its end.
 class Choices {
  public:
   explicit Choices(std::string_view bytes) : rest_(bytes) {}
@@ -51,7 +51,7 @@ void check_status(tessera_status status) {
 
 std::size_t size_of(tessera_dtype dtype) { return dtype == TESSERA_FLOAT32 ? 4 : dtype == TESSERA_INT64 ? 8 : 1; }
 
-// A buffer as a program may hand it over: nearly right, and of enough memory for its shape, or null.
+// A buffer as a program may pass it: nearly right and with enough memory for its shape, or null.
 struct Handed {
   std::array<std::int64_t, TESSERA_MOST_AXES> shape{};
   std::vector<std::int64_t> memory = {};  // aligned for every dtype

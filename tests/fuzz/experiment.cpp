@@ -11,7 +11,7 @@
 namespace tessera::fuzz {
 namespace {
 
-// The bytes up to each zero byte, which no YAML may hold.
+// Splits the bytes at each zero byte, which no YAML may contain.
 std::vector<std::string_view> split(std::string_view bytes) {
   std::vector<std::string_view> parts;
   for (std::size_t begin = 0; begin <= bytes.size();) {
@@ -40,6 +40,6 @@ void experiment(std::string_view bytes) {
   require(to_yaml(again.resolved) == resolved, "the resolved experiment is written in other words the second time");
 }
 
-std::vector<std::string> experiment_seeds() { return {}; }  // all are committed: seeds/experiment
+std::vector<std::string> experiment_seeds() { return {}; }  // the seeds are committed: seeds/experiment
 
 }  // namespace tessera::fuzz

@@ -1,4 +1,4 @@
-// Replays what the fuzzers begin from and what they found: no input may make an entry function throw.
+// Replays the fuzzers' seeds and findings: no input may make an entry function throw.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -49,7 +49,7 @@ void replay(const Target& target, const std::string& bytes, const std::string& n
 
 class FuzzRegression : public ::testing::TestWithParam<Target> {
  protected:
-  static void SetUpTestSuite() { setenv("TESSERA_DATA", "/data", 0); }  // which the configs ask for
+  static void SetUpTestSuite() { setenv("TESSERA_DATA", "/data", 0); }  // the configs need it
 };
 
 TEST_P(FuzzRegression, SeedsAndFindings) {
@@ -58,7 +58,7 @@ TEST_P(FuzzRegression, SeedsAndFindings) {
   for (const Input& input : inputs) replay(GetParam(), input.bytes, input.name);
 }
 
-// The mutations that find most: what a fuzzer does first, also in builds without one.
+// The most productive mutations. A fuzzer tries them first; here they also run in builds without a fuzzer.
 TEST_P(FuzzRegression, CutAndFlippedSeeds) {
   for (const Input& input : inputs_of(GetParam())) {
     const std::size_t step = 1 + input.bytes.size() / 400;
@@ -71,7 +71,7 @@ TEST_P(FuzzRegression, CutAndFlippedSeeds) {
   }
 }
 
-// A fuzzer that begins from refused files hardly gets past the first checks.
+// A fuzzer whose seeds are refused hardly gets past the first checks.
 TEST(FuzzSeeds, OfNetworksAreAccepted) {
   const std::vector<std::string> seeds = network_seeds();
   EXPECT_FALSE(seeds.empty());

@@ -1,4 +1,4 @@
-// What libFuzzer calls; TESSERA_FUZZ_TARGET names the target of this program.
+// The functions that libFuzzer calls. TESSERA_FUZZ_TARGET names the target of this program.
 #include <cstddef>
 #include <cstdint>
 

@@ -37,12 +37,12 @@ void write(const std::filesystem::path& path, std::string_view bytes) {
   std::ofstream(path, std::ios::binary).write(bytes.data(), static_cast<std::streamsize>(bytes.size()));
 }
 
-// The bytes as one half of a data set, with another half that fits.
+// Loads the bytes as one half of a data set (images or labels), with a matching other half.
 void load_pair(std::string_view bytes, const Tensor& read) {
   static const TemporaryFolder folder;
   const std::int64_t count = read.dim(0);
   const bool images = read.rank() == 3;
-  const bool pixels = !images || (read.dim(1) > 0 && read.dim(2) > 0);  // without any, the header may ask for any number
+  const bool pixels = !images || (read.dim(1) > 0 && read.dim(2) > 0);  // else the header may claim any number
   const std::int64_t partners = pixels ? count : 1;
   const std::string data(static_cast<std::size_t>(partners), '\0');
   write(folder.path() / (images ? kImages : kLabels), bytes);
@@ -53,7 +53,7 @@ void load_pair(std::string_view bytes, const Tensor& read) {
             "another size than the file's");
     check_dataset(dataset);
   } catch (const IoError&) {
-    require(!images || !pixels, "good images with good labels are refused");  // of labels, a value may be out of range
+    require(!images || !pixels, "good images with good labels are refused");  // a label may be out of range
   }
 }
 

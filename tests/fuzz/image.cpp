@@ -12,7 +12,7 @@
 namespace tessera::fuzz {
 namespace {
 
-// A few bytes may ask for hundreds of megabytes of one colour, which is legal and slow: nothing to find there.
+// A few bytes may ask for hundreds of megabytes of one colour. That is legal but slow, and there is nothing to find.
 constexpr std::int64_t kMaxPixels = 1 << 16;
 constexpr std::int64_t kResize = 11;
 constexpr std::int64_t kCrop = 7;
@@ -27,7 +27,7 @@ void cut(const Image& decoded, const Framing& framing) {
   resample(decoded, frame, kCrop, sample);
 }
 
-// The bytes with the checksum that each chunk of a PNG needs: otherwise hardly a changed byte would get past it.
+// Gives each PNG chunk in the bytes its right checksum: otherwise hardly a changed byte would get past the check.
 std::string with_right_checksums(std::string_view bytes) {
   std::string png(bytes);
   for (std::size_t at = 8; at + 12 <= png.size();) {

@@ -7,7 +7,7 @@
 namespace tessera::fuzz {
 namespace {
 
-// The end that the format asks for: without it no changed byte would get past the hash.
+// Appends the hash that the format requires: without it no changed byte would get past the check.
 std::string sealed(std::string_view body) { return str(body, ",\n  \"xxh3_128\": \"", xxh3_128(body), "\"\n}\n"); }
 
 bool same(const Manifest& a, const Manifest& b) {

@@ -22,7 +22,7 @@
 namespace tessera::fuzz {
 namespace {
 
-// Whether `read` ran without one of the errors that a reader of networks promises.
+// Returns false if `read` threw one of the errors that a reader of networks may throw.
 template <class Read>
 bool accepted(Read&& read) {
   try {
@@ -30,7 +30,7 @@ bool accepted(Read&& read) {
     return true;
   } catch (const IoError&) {
   } catch (const ConfigError&) {
-  } catch (const ShapeError&) {  // of a tree that is none for this input
+  } catch (const ShapeError&) {  // the tree does not fit this input
   } catch (const OutOfMemoryError&) {
   }
   return false;
@@ -42,7 +42,7 @@ FileNetwork read_network(std::string_view bytes) {
   return file_network(real_vfs(), file.path());
 }
 
-// Whether the bytes were read.
+// Returns whether the bytes were accepted.
 bool check(std::string_view bytes) {
   FileNetwork found;
   if (!accepted([&] { found = read_network(bytes); })) return false;
@@ -51,11 +51,11 @@ bool check(std::string_view bytes) {
   require(again.input == found.input, "the input changed");
   require(describe(*again.model) == describe(*found.model), "the tree changed");
   require(encode_network(*again.model, again.input) == written, "the same network gave other bytes");
-  accepted([&] { total_cost(*found.model, found.input); });  // which may be more than can be counted
+  accepted([&] { total_cost(*found.model, found.input); });  // the cost may exceed what can be counted
   return true;
 }
 
-// With the tensors that the tree asks for.
+// A network file with the tensors that the tree needs.
 std::string file_of(std::string_view tree, std::string_view input) {
   const std::unique_ptr<Module> model = rebuild(parse_json(tree, "tree"), builtin_layers());
   return encode_safetensors(
@@ -89,7 +89,7 @@ const std::vector<Sample>& samples() {
   return all;
 }
 
-// Every third weight is kept.
+// Masks a layer so that every third weight is kept.
 template <class Layer>
 const Layer& with_mask(Layer& layer) {
   const Tensor mask = Tensor::zeros(layer.weight().value().shape(), DType::u8);
@@ -128,7 +128,7 @@ std::vector<std::string> network_seeds() {
   for (const Sample& sample : samples()) {
     add(*build_model({.form = models::LayerList{.layers = parse_json(sample.layers, "seed")}}, sample.input), sample.input);
   }
-  Residual residual({.relu = true});  // what a list cannot hold
+  Residual residual({.relu = true});  // no list of layers can express it
   residual.add_child("body", make_basic_block({.in = 2, .out = 4, .stride = 2, .shortcut = "option_a"}));
   residual.add_child("shortcut", make_bottleneck({.in = 2, .out = 4, .stride = 2, .shortcut = "projection"}));
   add(residual, {1, 4, 4, 2});

@@ -12,7 +12,7 @@
 namespace tessera::fuzz {
 namespace {
 
-// Up to the first zero byte; `rest` is what follows it.
+// Returns the bytes up to the first zero byte, and leaves what follows it in `rest`.
 std::string_view part(std::string_view& rest) {
   const std::size_t end = std::min(rest.find('\0'), rest.size());
   const std::string_view first = rest.substr(0, end);
@@ -55,7 +55,7 @@ void wordpiece(std::string_view vocab, std::string_view text) {
   }
 }
 
-// A file of tokens whose checksum is right.
+// Reads the bytes as a token file with the right checksum.
 void tokens(std::string_view bytes) {
   const std::string whole = std::string(bytes) + xxh3_128(bytes);
   try {
@@ -67,7 +67,7 @@ void tokens(std::string_view bytes) {
   }
 }
 
-// The 256 bytes, a few pairs of letters, the end of a text.
+// A vocabulary of the 256 bytes, a few pairs of letters, and the end of text.
 std::string small_vocab() {
   std::string vocab = "{";
   int id = 0;

@@ -1,4 +1,4 @@
-// Which channels of a network are the same ones, and which may not go. What goes is tested in tests/compress/shrink_test.cpp.
+// Which channels of a network belong together, and which must not be removed. tests/compress/shrink_test.cpp tests the removal.
 #include "layers/channel_flow.h"
 
 #include <gtest/gtest.h>
@@ -76,7 +76,7 @@ TEST(Narrowed, PicksRowsAndInputsByTheirChannels) {
   Sequential root;
   root.add_child("conv", std::make_unique<Conv2d>(Conv2dConfig{.in = 1, .out = 3, .kernel = {1, 1}}));
   root.add_child("flatten", std::make_unique<Flatten>());
-  root.add_child("fc", std::make_unique<Linear>(LinearConfig{.in = 6, .out = 1}));  // of two pixels
+  root.add_child("fc", std::make_unique<Linear>(LinearConfig{.in = 6, .out = 1}));  // 3 channels of two pixels
   root.child("conv").parameter("weight").set_value(Tensor::from(std::vector<float>{1, 2, 3}, {3, 1, 1, 1}));
   root.child("conv").parameter("bias").set_value(Tensor::from(std::vector<float>{4, 5, 6}, {3}));
   root.child("fc").parameter("weight").set_value(Tensor::from(std::vector<float>{10, 11, 12, 20, 21, 22}, {1, 6}));

@@ -1,4 +1,4 @@
-// Tables of rows: tokens, positions, segments, the class token; and the layers that make sequences and read them.
+// Embedding tables for tokens, positions, segments and the class token; and the layers that produce and consume sequences.
 #include "layers/embedding.h"
 
 #include <gtest/gtest.h>

@@ -33,7 +33,7 @@ struct Layer {
 };
 void PrintTo(const Layer& layer, std::ostream* out) { *out << layer.name; }
 
-// Large enough for a clock: 4e6 operations of the dense layer.
+// Large enough for a clock: the dense layer needs 4e6 operations.
 const Conv2dConfig kConv{.in = 32, .out = 48, .stride = {2, 1}};
 const Shape kImages{2, 15, 13, 32};
 const std::vector<std::string> kTwo{"chain", "composed"};
@@ -93,7 +93,7 @@ const std::vector<Layer> kLayers{
      {37, 53},
      {"slices", "table"}}};
 
-// Whole numbers have no gradient.
+// Whole numbers for a layer that takes them, which get no gradient; otherwise random values.
 Tensor input_of(const Module& layer, const Shape& shape) {
   const std::int64_t limit = layer.input_limit();
   return limit > 0 ? whole_numbers(shape, limit, 2) : random_tensor(shape, DType::f32, 2);
@@ -120,7 +120,7 @@ Sweep sweep(Module& layer, const Tensor& x, const std::string& way, const Contex
   return result;
 }
 
-// Values and every gradient, and in inference with and without weights that are kept.
+// Compares values and all gradients, and the values of inference with and without constant weights.
 TEST_P(ExecutionWays, GiveTheSame) {
   const std::unique_ptr<Module> layer = GetParam().make();
   layer->reset_parameters(1);
@@ -146,7 +146,7 @@ TEST_P(ExecutionWays, GiveTheSame) {
   }
 }
 
-// The ways are different work: no two take as many operations.
+// The ways are different computations: no two need the same number of operations.
 TEST_P(ExecutionWays, AreDifferentWork) {
   const std::unique_ptr<Module> layer = GetParam().make();
   layer->reset_parameters(1);
@@ -167,7 +167,7 @@ TEST_P(ExecutionWays, AreDifferentWork) {
   }
 }
 
-// The same bytes, with the chain's images computed again instead of kept.
+// Recomputing the chain's images instead of keeping them gives the same bytes.
 TEST_P(ExecutionWays, RecomputeGivesTheSameForLessMemory) {
   const std::unique_ptr<Module> layer = GetParam().make();
   layer->reset_parameters(1);
@@ -192,7 +192,7 @@ TEST_P(ExecutionWays, RecomputeGivesTheSameForLessMemory) {
   EXPECT_LT(stored(true), stored(false));
 }
 
-// All ways run inside one scope of constant weights, where each keeps what it derives.
+// All ways run inside one scope of constant weights, in which each way keeps what it derives.
 TEST_P(ExecutionWays, AreTimedOncePerCaseAndLeaveGradientsAlone) {
   const std::unique_ptr<Module> layer = GetParam().make();
   layer->reset_parameters(1);

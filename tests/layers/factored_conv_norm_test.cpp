@@ -28,14 +28,14 @@ Conv2dConfig without_bias(Conv2dConfig conv) {
   return conv;
 }
 
-// Away from zero, so that the norms have something to subtract.
+// Images with a mean away from zero, so that the norms have something to subtract.
 Tensor images(std::uint64_t seed) {
   Tensor x = random_tensor(kInput, DType::f32, seed);
   for (std::int64_t i = 0; i < x.numel(); ++i) x.data<float>()[i] += 0.7f;
   return x;
 }
 
-// Every parameter random, scales of norms around 1.
+// Makes every parameter random, with scales of norms around 1.
 void randomise(Module& module) {
   initialize(module, 3);
   std::uint64_t seed = 10;
@@ -48,7 +48,7 @@ void randomise(Module& module) {
   }
 }
 
-// The same with statistics of some steps of training.
+// Also gives the norms statistics of a few training steps.
 void train_some(Module& module) {
   randomise(module);
   const NoGrad no_grad;
@@ -62,7 +62,7 @@ Tensor answer(Module& module, const Tensor& x) {
 
 class NormedFactoredConv : public ::testing::TestWithParam<FactoredForm> {};
 
-// The ops that the layer should run. operands: x, the filters, weight and bias of each norm, the bias where there is one.
+// The ops that the layer should run. operands: x, the filters, weight and bias of each norm, then the bias if there is one.
 Var by_ops(std::span<const Var> operands, const FactoredConv2d& layer) {
   const std::size_t count = layer.filters().size();
   Var y = operands[0];
@@ -91,8 +91,8 @@ std::vector<Parameter*> parameters_of(FactoredConv2d& layer) {
 
 double largest(const Tensor& tensor) { return largest_difference(tensor, Tensor::zeros(tensor.shape())); }
 
-// Ops in double are the reference: their gradients are those of differences, and the layer's are theirs. Differences are not
-// relative to each gradient, because some are 0: a shift that the next norm takes out again, a scale that it divides by.
+// Ops in double are the reference: differences check their gradients, and the layer's must equal theirs. Bounds are not relative
+// to each gradient, because some are 0: those of a shift that the next norm subtracts, and of a scale that it divides out.
 TEST_P(NormedFactoredConv, GradientsInTrainingAreThoseOfItsOpsInDouble) {
   const auto layer = GetParam().make(kConv, 3, true);
   randomise(*layer);
@@ -117,7 +117,7 @@ TEST_P(NormedFactoredConv, GradientsInTrainingAreThoseOfItsOpsInDouble) {
   }
 }
 
-// Padding of a later filter would put zeros where the norms put their shift.
+// Padding before a later filter would put zeros where the norms put their shift.
 TEST_P(NormedFactoredConv, InEvaluationItIsOneDenseConvolutionWithABias) {
   for (const Conv2dConfig& conv : {kConv, without_bias(kConv)}) {
     const auto layer = GetParam().make(conv, 3, true);
@@ -177,7 +177,7 @@ TEST_P(NormedFactoredConv, StatisticsMoveInTrainingAlone) {
   for (std::size_t i = 0; i < fresh.size(); ++i) EXPECT_NE(moved[i], fresh[i]) << i;
 }
 
-// A row for the layer as a whole, of the convolutions that run: the first one's image has the border.
+// One row for the layer as a whole counts the convolutions that run. Only the first one's image is padded.
 TEST_P(NormedFactoredConv, CostsAreThoseOfWhatRuns) {
   const auto layer = GetParam().make(kConv, 3, true);
   Trace trace;
@@ -227,7 +227,7 @@ TEST(NormedFactoredConvCounts, OfOneLayerByHand) {
   layer.output_shape({1, 7, 9, 6}, &trace);
   // in_factor 4 x 6, core 3 x 3x3 x 4, out_factor 5 x 3, the bias; weight and bias of norms of 4 and 3 channels.
   EXPECT_EQ(trace.at(0).parameters, 24 + 108 + 15 + 5 + 2 * (4 + 3));
-  // in_factor on 9 x 13 pixels with the border; the others on 4 x 9.
+  // in_factor runs on 9 x 13 pixels, including the padding; the others run on 4 x 9.
   EXPECT_EQ(trace.at(0).macs, 117 * 24 + 36 * (108 + 15));
 }
 

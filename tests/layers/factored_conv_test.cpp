@@ -1,4 +1,4 @@
-// Convolutions that are several filters, one behind the other (layers/factored_conv2d.h).
+// Convolutions that consist of several filters in sequence (layers/factored_conv2d.h).
 #include <gtest/gtest.h>
 
 #include "core/autograd/backward.h"
@@ -25,8 +25,8 @@ double product(const Tensor& a, const Tensor& b) {
   return sum;
 }
 
-// The weight is linear in each filter: a filter's gradient times any direction is the composed weight's gradient times the weight
-// with that direction in the filter's place.
+// The weight is linear in each filter: a filter's gradient times any direction equals the composed weight's gradient times the
+// weight that has this direction in place of the filter.
 TEST_P(FactoredConv, GradientsFollowFromTheComposedWeight) {
   const auto layer = GetParam().make({.in = 6, .out = 5, .stride = {2, 1}, .padding = {1, 2}, .dilation = {1, 2}}, 4);
   layer->reset_parameters(1);

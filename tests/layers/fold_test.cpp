@@ -1,4 +1,4 @@
-// Networks with batch norm folded answer what the originals answer in evaluation, one by one and as a whole.
+// Networks with folded batch norm answer in evaluation what the originals answer: single norms, and whole networks.
 #include "layers/fold.h"
 
 #include <gtest/gtest.h>
@@ -28,7 +28,7 @@ Tensor random_tensor(const Shape& shape, std::string_view purpose, double low, d
   return x;
 }
 
-// Trained-looking values: statistics and affine maps away from their initial ones, biases away from zero.
+// Values as after training: statistics and affine maps away from their initial ones, biases away from zero.
 void randomise(Module& network) {
   initialize(network, 11);
   for (const NamedParameter& named : named_parameters(network)) {
@@ -64,7 +64,7 @@ TEST_P(FoldedModel, AnswersWhatTheOriginalAnswers) {
   const Tensor want = answer(*network, x);
   const Value before = describe(*network);
   const auto fast = folded(*network, builtin_layers());
-  // Weights are rounded once more, sums run in another order, and neither grows over the layers.
+  // Weights are rounded once more, and sums run in another order. Neither error grows over the layers.
   EXPECT_LE(relative_error(answer(*fast, x), want), 1e-5);
   EXPECT_LE(relative_error((*fast)(Var(x), Context{}).value(), want), 1e-5) << "recorded";
   EXPECT_EQ(count_of(*fast, "batch_norm"), 0u);
@@ -87,7 +87,7 @@ TEST(Fold, FactoredNetworksAnswerWhatTheyDid) {
   const Shape input{2, 16, 16, 3};
   auto network = build_model(named_model("resnet8"), input);
   randomise(*network);
-  // Ranks below both sizes, and full in either mode or both: each has another last factor.
+  // Ranks below both sizes, and full in one mode or in both: the last factor differs each time.
   const std::pair<const char*, Tucker2Ranks> layers[]{{"layer1.0.conv1", {.out = 5, .in = 7}},
                                                       {"layer1.0.conv2", {.out = 16, .in = 7}},
                                                       {"layer2.0.conv1", {.out = 9, .in = 16}},
@@ -103,7 +103,7 @@ TEST(Fold, FactoredNetworksAnswerWhatTheyDid) {
   EXPECT_EQ(count_of(*fast, "batch_norm"), 0u);
 }
 
-// As layers with sparse factors are: the norm behind the chain goes into its last convolution, whose rectifier is in the same op.
+// Like layers with sparse factors: the norm after the chain is folded into its last convolution, whose ReLU is in the same op.
 TEST(Fold, ChainsInTheConvolutionsPlacesAnswerWhatTheyDid) {
   const Shape input{2, 16, 16, 3};
   auto network = build_model(named_model("resnet8"), input);
@@ -153,7 +153,7 @@ TEST(Fold, LeavesNormsThatFollowNoConvolution) {
   chain.add_child("conv", std::make_unique<Conv2d>(Conv2dConfig{.in = 3, .out = 3, .padding = {1, 1}}));
   chain.add_child("relu", std::make_unique<Relu>());
   chain.add_child("between", std::make_unique<BatchNorm>(BatchNormConfig{.channels = 3}));
-  auto branches = std::make_unique<Residual>(ResidualConfig{});  // these two are beside each other, not one after the other
+  auto branches = std::make_unique<Residual>(ResidualConfig{});  // parallel branches, not layers in sequence
   branches->add_child("body", std::make_unique<Conv2d>(Conv2dConfig{.in = 3, .out = 3, .padding = {1, 1}}));
   branches->add_child("shortcut", std::make_unique<BatchNorm>(BatchNormConfig{.channels = 3}));
   chain.add_child("branches", std::move(branches));

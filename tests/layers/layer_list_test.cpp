@@ -28,7 +28,7 @@ TEST(LayerList, InfersInputSizesFromTheRunningShape) {
   EXPECT_EQ(model->output_shape({2, 6, 4, 3}), (Shape{2, 7}));
 }
 
-// Texts that are parsed as JSON carry no line, so messages start with their origin.
+// Parsed JSON text has no line numbers, so messages start with its origin.
 TEST(LayerList, ReportsEveryFaultyItemAtOnce) {
   EXPECT_EQ(
       refusal(R"(["relu", {"linear": {"uot": 3}}, {"liner": {"out": 3}}, 3, "basic_block", {"relu": {}, "flatten": {}},

@@ -136,7 +136,7 @@ TEST(Layers, BatchNormTakesStatisticsOfGivenBatches) {
   Sequential model;
   model.add_child("drop", std::make_unique<Dropout>(DropoutConfig{.p = 0.5}));
   auto& norm = static_cast<BatchNorm&>(model.add_child("norm", std::make_unique<BatchNorm>(BatchNormConfig{.channels = 1})));
-  norm.buffers()[0]->value.fill(1000);  // of other weights
+  norm.buffers()[0]->value.fill(1000);  // statistics of other weights
   const auto batch = [&](std::vector<float> values) {
     return run(model, Tensor::from(values, Shape{static_cast<std::int64_t>(values.size()), 1}));
   };
@@ -226,7 +226,7 @@ TEST(Layers, FaultsNameTheLayer) {
   EXPECT_NE(message_of<ShapeError>([&] { residual.output_shape({2, 5}); }).find("shortcut gives [2, 5]"), std::string::npos);
 }
 
-// 2^40 positions of 2^23 weights. A network file may ask for as much in 32 MiB.
+// 2^40 positions with 2^23 weights each. A network file of 32 MiB may ask for that much.
 TEST(Layers, MultiplyAddsThatCannotBeCountedAreRefused) {
   const Conv2dConfig conv{.in = 1, .out = 1, .kernel = {2048, 4096}, .padding = {1024, 2048}, .bias = false};
   const Shape image{1, (1 << 20) - 1, (1 << 20) - 1, 1};

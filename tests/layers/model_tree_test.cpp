@@ -19,7 +19,7 @@ TEST(ModelTree, RebuildsEveryNamedModel) {
     SCOPED_TRACE(name);
     const auto model = build_model(named_model(name, 3), {1, 32, 32, 3});
     const Value tree = describe(*model);
-    // Through text, as a checkpoint's manifest does.
+    // Goes through text, as in a checkpoint's manifest.
     const auto again = rebuild(parse_json(to_json(tree), "test"), layers);
     EXPECT_EQ(describe(*again), tree);
     const auto before = named_parameters(*model);

@@ -1,4 +1,4 @@
-// Sizes of the named networks against published ones, counted by hand where a paper only rounds.
+// Sizes of the named networks against published ones, or counted by hand where a paper gives only rounded numbers.
 #include "layers/models/model.h"
 
 #include <gtest/gtest.h>
@@ -29,20 +29,20 @@ std::vector<PublishedSize> published_sizes() {
       {named_model("mlp"), {2, 28, 28, 1}, 235146, 234752},
       {named_model("lenet5"), {2, 28, 28, 1}, 61706, 416520},
       {named_model("lenet5"), {2, 32, 32, 1}, 61706, 416520},
-      // He et al. 2015, table 6, round to 0.27M, 0.46M, 0.66M, 0.85M: convolutions + batch-norm affines + fc.
+      // He et al. 2015, table 6, rounded to 0.27M, 0.46M, 0.66M, 0.85M: convolutions + batch-norm affines + fc.
       {named_model("resnet8"), kCifar, 75290, 12239488},
       {named_model("resnet20"), kCifar, 269722, 40551040},
       {named_model("resnet32"), kCifar, 464154, 68862592},
       {named_model("resnet44"), kCifar, 658586, 97174144},
       {named_model("resnet56"), kCifar, 853018, 125485696},
       {named_model("resnet110"), kCifar, 1727962, 252887680},
-      // Of 8, 16 and 32 channels: convolutions 216 + 2 x 576 + 1152 + 2304 + 4608 + 9216, norms 2 (8 + 16 + 32 + 32 + 64) with
-      // those of conv1 and layer1 together 16 + 32, fc 330.
+      // With 8, 16 and 32 channels: convolutions 216 + 2 x 576 + 1152 + 2304 + 4608 + 9216, norms 2 (8 + 16 + 32 + 64) for conv1,
+      // layer1, layer2 and layer3, fc 330.
       {{.form = models::CifarResNet{.name = "resnet8", .width = 0.5}},
        kCifar,
        216 + 1152 + 3456 + 13824 + 48 + 64 + 128 + 330,
        1024 * (216 + 1152) + 256 * 3456 + 64 * 13824 + 320},
-      // 5, 10 and 19 channels, for 4.8, 9.6 and 19.2.
+      // 5, 10 and 19 channels are 4.8, 9.6 and 19.2, rounded.
       {{.form = models::CifarResNet{.name = "resnet8", .width = 0.3}},
        kCifar,
        9 * (15 + 2 * 25 + 50 + 100 + 190 + 361) + 2 * (5 * 3 + 10 * 2 + 19 * 2) + 19 * 10 + 10,
@@ -58,7 +58,7 @@ std::vector<PublishedSize> published_sizes() {
       {named_model("vgg16", 1000), kImageNet, 138365992, 15470264320},
       // Howard et al. 2017, table 4: 4.2M parameters, 569M multiply-adds.
       {named_model("mobilenet_v1", 1000), kImageNet, 4231976, 568740352},
-      // Table 6: 1.3M parameters, 149M multiply-adds, and 2.6M, 325M.
+      // Table 6: 1.3M parameters and 149M multiply-adds, then 2.6M and 325M.
       {{.form = models::MobileNetV1{.width = 0.5}, .classes = 1000}, kImageNet, 1331592, 149497088},
       {{.form = models::MobileNetV1{.width = 0.75}, .classes = 1000}, kImageNet, 2585560, 325400448},
   };
@@ -165,7 +165,7 @@ TEST(Models, KeysThatTheModelCannotFollowAreErrors) {
   EXPECT_EQ(std::get<models::Mlp>(mlp.form).hidden.size(), 2u);
 }
 
-// Parents call children so that a numeric check knows who ran an op.
+// Parents call their children in a way that tells a numeric check which module ran an op.
 TEST(Models, ABadWeightIsNamedByItsLayersPath) {
   const Shape input{2, 16, 16, 3};
   const Var x(Tensor::full(input, 0.5));

@@ -7,7 +7,7 @@
 namespace tessera {
 namespace {
 
-// Answers with ones, and keeps what it was asked.
+// Answers with ones and records its input.
 class Asked final : public Module {
  public:
   std::string_view kind() const override { return "asked"; }
@@ -41,7 +41,7 @@ TEST(Scores, WholeNumbersStayWhatTheyAre) {
   for (const DType compute : {DType::f32, DType::bf16}) {
     Asked network;
     network.answer_ = compute;
-    const Tensor tokens = Tensor::from(std::vector<std::int64_t>{70001, 257, 0}, {3, 1});  // bf16 has no 257
+    const Tensor tokens = Tensor::from(std::vector<std::int64_t>{70001, 257, 0}, {3, 1});  // bf16 cannot represent 257
     const Var answer = scores(network, Parts{{"tokens", tokens}}, Context{}, compute);
     EXPECT_EQ(network.x_.dtype(), DType::i64);
     EXPECT_EQ(network.x_.to_vector<std::int64_t>(), (std::vector<std::int64_t>{70001, 257, 0}));

@@ -13,7 +13,7 @@
 namespace tessera::testing {
 namespace {
 
-constexpr double kTolerance = 2e-5;  // sums of f32 beside f64
+constexpr double kTolerance = 2e-5;  // sums in f32 against f64
 
 struct Form {
   SelfAttentionConfig config;

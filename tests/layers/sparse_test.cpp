@@ -1,4 +1,4 @@
-// Sparse layers against the dense layer with the masked weight.
+// Compares sparse layers with the dense layer that has the masked weight.
 #include <gtest/gtest.h>
 
 #include "core/autograd/backward.h"
@@ -47,7 +47,7 @@ TEST(SparseLayers, TellHowManyRowsShareTheirColumns) {
   const auto structure = [](std::int64_t together) {
     Linear dense(LinearConfig{.in = 16, .out = 8});
     const Tensor mask = Tensor::zeros({8, 16}, DType::u8);
-    // Each group of rows has two columns of its own.
+    // Each group of rows keeps two columns that no other group keeps.
     for (std::int64_t i = 0; i < 128; ++i) mask.data<std::uint8_t>()[i] = i % 16 / 2 == i / 16 / together ? 1 : 0;
     dense.weight().set_mask(mask);
     return SparseLinear::of(dense)->structure();
@@ -77,7 +77,7 @@ TEST(SparseLayers, GoBackToTheDenseLayerWithItsMask) {
   EXPECT_EQ(values(SparseLinear::of(*linear)->dense_weight()), values(linear->weight().value()));
 }
 
-// What is kept is kept with any value: a weight that passes through 0 goes on.
+// A kept element stays, whatever its value: a weight that passes through 0 is trained on.
 TEST(SparseLayers, KeepValuesThatBecomeZero) {
   const auto sparse = SparseLinear::of(*masked_linear());
   Parameter& parameter = sparse->parameter("values");
@@ -151,7 +151,7 @@ TEST(SparseLayers, RefuseMasksThatAreNotTheirs) {
   mask.value.data<std::uint8_t>()[3] ^= 1;
   EXPECT_EQ(message(), "sparse_linear '': mask keeps 29 elements; needs 30");
   mask.value = good.clone();
-  mask.value.data<std::uint8_t>()[14] |= 0x80;  // bits 5 to 7 of the last byte are behind the 117th element
+  mask.value.data<std::uint8_t>()[14] |= 0x80;  // bits 5 to 7 of the last byte come after the 117th element
   EXPECT_EQ(message(), "sparse_linear '': mask keeps elements behind the last of 117");
   mask.value = Tensor::zeros({14}, DType::u8);
   EXPECT_EQ(message(), "sparse_linear '': mask is u8 [14] on cpu; needs u8 [15]");

@@ -14,7 +14,7 @@
 namespace tessera::testing {
 namespace {
 
-// tokens, then a head in a sequence of its own: tied, or a linear layer with a copy of the table.
+// Tokens, then a head in its own Sequential: either tied, or a linear layer with a copy of the table.
 std::unique_ptr<Sequential> network(bool tied) {
   auto root = std::make_unique<Sequential>();
   root->add_child("tokens", std::make_unique<Embedding>(EmbeddingConfig{.vocabulary = 7, .width = 5}));

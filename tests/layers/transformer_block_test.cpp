@@ -18,7 +18,7 @@
 namespace tessera::testing {
 namespace {
 
-constexpr double kTolerance = 5e-5;  // f32 beside f64, through two branches
+constexpr double kTolerance = 5e-5;  // f32 against f64, through two branches
 
 std::vector<TransformerBlockOptions> variants() {
   return {{.width = 6, .hidden = 11, .attention = {.heads = 2, .causal = true}, .activation = "gelu_tanh"},
@@ -71,7 +71,7 @@ TEST(TransformerBlock, CountsItsPartsOnce) {
 
 struct Sweep {
   std::vector<float> y;
-  std::vector<std::vector<float>> grads;  // of x, then of the parameters
+  std::vector<std::vector<float>> grads;  // gradients of x, then of the parameters
 };
 
 Sweep sweep(Module& root, const Tensor& value, bool x_trained) {
@@ -139,7 +139,7 @@ TEST(TransformerBlock, ComputedAgainNeedsTheMemoryOfOneBlock) {
   const Tensor x = normal({4, 64, 32}, 1);
   const auto peak_of = [&](bool recompute) {
     const auto root = blocks(recompute, false, 8, options);
-    const cpu::OneThread alone;  // of several one may end its share of attention before another begins
+    const cpu::OneThread alone;  // with several threads, one may end its share of attention before another begins
     const std::size_t before = memory_stats(Device::cpu()).in_use;
     reset_peak_memory(Device::cpu());
     const StepState step;

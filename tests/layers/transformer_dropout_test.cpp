@@ -1,4 +1,4 @@
-// Dropout in a transformer: behind the embeddings, in attention, and behind both branches of a block.
+// Dropout in a transformer: after the embeddings, in attention, and after both branches of a block.
 #include <gtest/gtest.h>
 
 #include "core/autograd/var.h"
@@ -12,7 +12,7 @@
 namespace tessera::testing {
 namespace {
 
-// Each place alone drops something; without all of them training computes what evaluation does.
+// Each place drops something by itself. Without all of them training computes the same as evaluation.
 TEST(TransformerDropout, EveryPlaceDrops) {
   const models::Gpt config{.layers = 2, .width = 12, .heads = 3, .vocabulary = 11, .length = 9, .dropout = 0.3};
   const Tensor ids = whole_numbers({2, 7}, 11);

@@ -25,8 +25,8 @@ TEST(TransformerSizes, Gpt2HasThePublishedParameters) {
   EXPECT_EQ(parameters_below(*gpt, ""), 124439808);
 }
 
-// bert-base-uncased has 109,482,240 with its pooler, a linear layer of 768 x 768 and its bias that answers about whole texts and
-// is no part of this network. With the head that names masked tokens, and without the pooler, it has 109,514,298.
+// bert-base-uncased has 109,482,240 parameters with its pooler, a linear layer of 768 x 768 with bias that answers about whole
+// texts and is not in this network. With the head that predicts masked tokens, and without the pooler, it has 109,514,298.
 TEST(TransformerSizes, BertBaseHasThePublishedParameters) {
   const auto bert = named("bert_base", {1, 512});
   EXPECT_EQ(parameters_below(*bert, ""), 109514298);
@@ -40,11 +40,11 @@ TEST(TransformerSizes, VitTiHasThePublishedParameters) {
   const auto vit = named("vit_ti16", {1, 224, 224, 3}, 1000);
   const Cost cost = total_cost(*vit, {1, 224, 224, 3});
   EXPECT_EQ(cost.parameters, 5717416);
-  // 197 positions through 12 blocks of 12 width^2 weights and two products of 197 x 197, the patches, and the head.
+  // 197 positions in 12 blocks, each with 12 width^2 weights and two products of 197 x 197; then the patches and the head.
   EXPECT_EQ(cost.macs, 12 * (197 * 12 * 192 * 192 + 2 * 197 * 197 * 192) + 196 * 768 * 192 + 192 * 1000);
 }
 
-// The network for small images of docs/transformers.md: 64 patches of 4 x 4 x 3 and a class token.
+// The network for small images in docs/transformers.md: 64 patches of 4 x 4 x 3 and a class token.
 TEST(TransformerSizes, AVitForImagesOf32By32HasTheParametersOfItsParts) {
   models::Vit form{.layers = 4, .width = 128, .heads = 4, .patch = 4};
   const auto vit = form.build({1, 32, 32, 3}, 10);

@@ -1,4 +1,4 @@
-// The three families of transformers: their values and gradients against plain ops.
+// Compares the values and gradients of the three families of transformers with plain ops.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -22,7 +22,7 @@
 namespace tessera::testing {
 namespace {
 
-constexpr double kTolerance = 1e-4;  // f32 beside f64, through a few blocks
+constexpr double kTolerance = 1e-4;  // f32 against f64, through a few blocks
 
 std::unique_ptr<Module> gpt_of(const models::Gpt& form, const Shape& input) { return form.build(input); }
 std::unique_ptr<Module> bert_of(const models::Bert& form, const Shape& input) { return form.build(input); }
@@ -66,7 +66,7 @@ TEST(Transformers, PathsAreThoseOfTheirParts) {
                                       "blocks.0.mlp.fc2.weight", "norm.weight", "head.weight"}));
 }
 
-// Values and gradients of a network beside those that `plain` makes of its parameters in f64.
+// Compares values and gradients of a network with those that `plain` computes from its parameters in f64.
 template <class Plain>
 void expect_as_plain(Module& root, const Tensor& x, const std::vector<NamedTensor>& inputs, const Plain& plain) {
   draw(root, 7);
@@ -80,7 +80,7 @@ void expect_as_plain(Module& root, const Tensor& x, const std::vector<NamedTenso
   expect_same_gradients(root, exact, kTolerance);
 }
 
-// Of the blocks that stand in `network`, each with the pattern that it drew.
+// Applies the blocks of `network`, each with the attention pattern that it drew.
 Var plain_sparse_blocks(Var x, const Parameters& p, Module& network, TransformerBlockOptions options) {
   for (std::size_t i = 0; i < network.child("blocks").children().size(); ++i) {
     const std::string path = str("blocks.", i);

@@ -38,20 +38,20 @@ struct Table {
 
 const std::vector<Table>& tables() {
   static const std::vector<Table> all{
-      // The vocabulary itself, and the first row's last use.
+      // The product of the modes is the vocabulary itself: every combination of digits is a token.
       {{.vocabulary = 12, .width = 6, .vocabulary_modes = {3, 4}, .width_modes = {2, 3}, .ranks = {5}}, {{7}, {2, 3}, {1, 1}}},
-      // A prime, and a width of odd parts.
+      // A prime vocabulary, and a width with odd factors.
       {{.vocabulary = 257, .width = 15, .ranks = {4}}, {{3, 41}, {1}, {0, 5}}},
       {{.vocabulary = 23, .width = 27, .vocabulary_modes = {2, 3, 4}, .width_modes = {3, 3, 3}, .ranks = {4, 7}}, {{5, 2, 3}}},
       {{.vocabulary = 17, .width = 16, .vocabulary_modes = {2, 2, 3, 2}, .width_modes = {2, 2, 2, 2}, .ranks = {3, 5, 2}},
        {{4, 9}}},
-      // Fewer tokens than digits.
+      // A vocabulary with fewer tokens than digits.
       {{.vocabulary = 2, .width = 8, .vocabulary_modes = {1, 1, 2}, .width_modes = {2, 2, 2}, .ranks = {2, 3}}, {{4}}},
       {{.vocabulary = 1, .width = 7}, {{3}}}};
   return all;
 }
 
-// Values, repeated tokens' gradients to every core, with and without weights that are kept.
+// Checks values and every core's gradients from repeated tokens, with and without constant weights.
 TEST(TtEmbedding, LooksUpRowsOfItsComposedTableInEveryWay) {
   for (const auto& [config, inputs] : tables()) {
     TtEmbedding layer(config);
@@ -109,7 +109,7 @@ TEST(TtEmbedding, DigitsAreThoseOfTheMixedRadix) {
   }
 }
 
-// A GPU does not wait to report an id: an op that finds a digit outside of its mode gives NaN.
+// A GPU does not wait to report an invalid id: an op that meets a digit outside of its mode gives NaN.
 TEST(TtEmbedding, WhatIsNoTokenHasADigitThatIsNone) {
   const Modes modes{2, 3, 4};
   for (const std::int64_t id :

@@ -29,8 +29,8 @@ const std::vector<TtGaripovConv2dConfig> kConvolutions{
      .in_modes = {3, 2, 3, 2},
      .ranks = {3, 7, 5, 4}},
     {.conv = {.in = 5, .out = 7}, .out_modes = {1, 7}, .in_modes = {5, 1}},  // rank 1
-    {.conv = {.in = 4, .out = 4}, .ranks = {12, 3}},  // more than the nine taps have rows
-    {.conv = {.in = 4, .out = 4}, .ranks = {4, 5}}};  // more than the last pair's four
+    {.conv = {.in = 4, .out = 4}, .ranks = {12, 3}},  // rank 12 exceeds the nine rows of the taps
+    {.conv = {.in = 4, .out = 4}, .ranks = {4, 5}}};  // rank 5 exceeds the last pair's four
 
 Conv2dOptions options_of(const Conv2dConfig& conv) {
   return {.stride = conv.stride, .padding = conv.padding, .dilation = conv.dilation};
@@ -38,7 +38,7 @@ Conv2dOptions options_of(const Conv2dConfig& conv) {
 
 Var bias_of(const Module& layer, const Conv2dConfig& conv) { return conv.bias ? layer.parameter("bias").var() : Var(); }
 
-// Of x, the bias where there is one, and the cores.
+// The convolution from its inputs: x, the bias if there is one, and the cores.
 Var by_cores(std::span<const Var> inputs, const TtGaripovConv2dConfig& whole) {
   const Conv2dConfig& conv = whole.conv;
   const Var weight = garipov_weight(inputs.subspan(conv.bias ? 2 : 1), conv.kernel, whole.out_modes, whole.in_modes);
@@ -136,7 +136,7 @@ TEST(TtGaripovConv2d, HasThePublishedParameters) {
                                  .ranks = ranks});
     Trace trace;
     EXPECT_EQ(layer.output_shape({2, 16, 16, in}, &trace), (Shape{2, 16, 16, out}));
-    EXPECT_EQ(trace.at(0).macs, 256 * 9 * in * out);  // the dense convolution's
+    EXPECT_EQ(trace.at(0).macs, 256 * 9 * in * out);  // that of the dense convolution
     return trace.at(0).parameters;
   };
   EXPECT_EQ(parameters(64, 64, {4, 4, 4}, {4, 4, 4}, {22, 20, 20}), 198 + 7040 + 6400 + 320);

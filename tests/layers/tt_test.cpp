@@ -138,7 +138,7 @@ TEST(TtLinear, PartsWhereTheHalvesAreCheapest) {
   EXPECT_EQ(4 * halves.macs, 1024 * 1024);
 }
 
-// Cores of 2^20 elements may stand for a matrix whose other halves no number counts.
+// Cores of 2^20 elements may represent a matrix with other halves whose costs overflow.
 TEST(TtLinear, HalvesThatCannotBeCountedAreNotTheCheapest) {
   constexpr std::int64_t kSize = 1 << 20;
   const TtHalves halves = tt_halves({1, kSize, 1, kSize}, {kSize, 1, kSize, 1}, std::vector<std::int64_t>{1, 1, 1});
@@ -146,7 +146,7 @@ TEST(TtLinear, HalvesThatCannotBeCountedAreNotTheCheapest) {
   EXPECT_EQ(halves.macs, std::int64_t{1} << 61);
 }
 
-// What kernels derive from weights is kept by the weight's address, so that the multiplied cores must be the same ones each time.
+// Kernels keep what they derive from a weight by its address, so the multiplied cores must be the same tensor each time.
 TEST(Tt, ConstantWeightsAreMultipliedOnce) {
   const auto user = std::make_shared<int>();
   const Tensor core = random_tensor({1, 2, 3}, DType::f32);

@@ -101,7 +101,7 @@ TEST(Tucker2Conv2d, AModeOfFullRankHasNoFactor) {
   EXPECT_EQ(one->output_shape({2, 7, 9, 5}, &trace), dense->output_shape({2, 7, 9, 5}));
   EXPECT_EQ(trace.at(0).macs, 4 * 5 * (9 * 5 * 4 + 4 * 7));
   EXPECT_EQ(trace.at(0).parameters, 9 * 5 * 4 + 4 * 7 + 7);
-  // The best approximation of one mode keeps all but its smallest singular values.
+  // The best approximation in one mode discards only its smallest singular values.
   const std::vector<double> spectrum = linalg::mode_spectrum(dense->weight().value(), 0);
   double all = 0;
   double cut = 0;
@@ -220,14 +220,14 @@ TEST(Tucker2Conv2d, ConfigRebuildsTheLayer) {
   EXPECT_EQ(values(rebuilt.forward(x, {}).value()), values(factored->forward(x, {}).value()));
 }
 
-// Recorded choices of the clock name a layer by this text: another one would lose those of earlier runs.
+// Recorded choices of the clock name a layer by this text. Another text would lose the choices of earlier runs.
 TEST(Tucker2Conv2d, ConfigKeepsItsText) {
   EXPECT_EQ(to_json(Tucker2Conv2d({.conv = {.in = 5, .out = 7, .bias = false}, .rank_in = 2, .rank_out = 3}).config()),
             R"({"in":5,"out":7,"kernel":3,"stride":1,"padding":0,"dilation":1,"rank_in":2,"rank_out":3,"bias":false,)"
             R"("in_factor":true,"out_factor":true})");
 }
 
-// As checkpoints and model.json of before the keys have it.
+// Checkpoints and model.json files from before these keys existed have such configs.
 TEST(Tucker2Conv2d, AConfigThatNamesNoFactorsHasBoth) {
   Tucker2Conv2dConfig config = read<Tucker2Conv2dConfig>(
       parse_json(R"({"in": 3, "out": 4, "kernel": 3, "rank_in": 3, "rank_out": 4})", "test"));

@@ -1,4 +1,4 @@
-// Updates on a GPU against the CPU's, which follow references in double.
+// Compares updates on a GPU with the CPU's, which are tested against references in double.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -26,7 +26,7 @@ Tensor every_third_off(const Shape& shape) {
   return mask;
 }
 
-// Besides the small model: whole blocks, blocks with a rest, and more tensors than one launch takes.
+// The small model, and tensors of whole blocks, of blocks with a remainder, and more tensors than one launch takes.
 std::unique_ptr<Holder> many_tensors(DType dtype) {
   auto model = make_model(dtype);
   model->child("conv").parameter("weight").set_mask(every_third_off({3, 5}));
@@ -44,7 +44,7 @@ void set_gradients_on(Device device, Module& model, std::uint64_t step) {
   for (const NamedParameter& named : named_parameters(model)) named.parameter->set_grad(named.parameter->grad().to(device));
 }
 
-// What steps leave behind: weights, optimiser state, averages.
+// What the steps leave: weights, optimiser state, averages.
 State left_by(const std::vector<NamedParameter>& parameters, const Optimizer& optimizer, const Ema& ema) {
   State result = optimizer.state();
   for (const NamedParameter& named : parameters) result.tensors.emplace("value." + named.path, named.parameter->value());
@@ -59,7 +59,7 @@ void expect_close(const State& got, const State& expected, double tolerance) {
   }
 }
 
-// A run of clipped, masked and averaged steps.
+// The state after clipped, masked and averaged steps.
 State run_steps(const OptimizerConfig& config, DType dtype, Device device) {
   const auto model = many_tensors(dtype);
   move_to(*model, device);
@@ -79,7 +79,7 @@ State run_steps(const OptimizerConfig& config, DType dtype, Device device) {
   return left_by(parameters, *optimizer, ema);
 }
 
-// In double, a last bit of beta^t is a thousand of 1 - beta^t.
+// In double, an error in the last bit of beta^t is a thousand times larger in 1 - beta^t.
 void expect_same_steps(const OptimizerConfig& config, Device gpu) {
   for (const auto& [dtype, tolerance] : {std::pair{DType::f64, 1e-12}, std::pair{DType::f32, 1e-6}}) {
     SCOPED_TRACE(str(dtype));
@@ -131,7 +131,7 @@ TEST_F(CudaOptimizer, NormsAreOfAllGradientsTogether) {
   EXPECT_NEAR(clip_grad_norm(named_parameters(*model), 1e30).item(), expected, 1e-9 * expected);
 }
 
-// Five steps, the fourth with a gradient that overflowed, and the scale behind each.
+// Takes five steps, the fourth with a gradient that overflowed. `scales` gets the loss scale after each step.
 State scaled_steps(Device device, std::vector<double>& scales) {
   const auto model = many_tensors(DType::f32);
   move_to(*model, device);

@@ -113,7 +113,7 @@ TEST(Ema, MaskedWeightsHaveMaskedAverages) {
   EXPECT_NE(ema.state().tensors.at("conv.weight").data<float>()[4], 0.0f);
 }
 
-// A pruning between two steps is not in the averages yet, which are validated before the next step.
+// A pruning between two steps is not in the averages yet. The averages are validated before the next step.
 TEST(Ema, AMaskMadeSinceTheLastStepHoldsInWhatIsSwappedIn) {
   const auto model = make_model();
   Ema ema = make_ema(0.9, *model);

@@ -34,9 +34,9 @@ TEST(GradClip, ScalesToTheGlobalNorm) {
   }
 }
 
-constexpr double kFar = 1e100;  // a norm that nothing is clipped to
+constexpr double kFar = 1e100;  // too large a norm to clip anything
 
-// Vectors, their rests, and blocks.
+// Sizes of whole vectors, of vectors with a remainder, and of several blocks.
 TEST(GradClip, NormOfAnySizeIsThatOfAPlainLoop) {
   for (const DType dtype : {DType::f32, DType::f64}) {
     for (const std::int64_t size : {1, 2, 3, 4, 5, 31, 32, 33, 63, 64, 65, 97, 16'383, 16'385, 50'021}) {

@@ -25,7 +25,7 @@ using testing::set_gradients;
 using testing::step_state;
 using testing::to_doubles;
 
-// One parameter's update written as the papers write it, in double.
+// One parameter's update in double, written as in the papers.
 struct ReferenceState {
   std::vector<double> first;
   std::vector<double> second;
@@ -86,7 +86,7 @@ std::vector<OptimizerConfig> both() {
   return {{SgdConfig{.momentum = 0.9, .nesterov = true, .weight_decay = 1e-2}}, {AdamWConfig{.weight_decay = 0.1}}};
 }
 
-// Its bytes too, and on any number of threads; the weights are those of a step that gives none.
+// The norm also has the same bytes, on any number of threads. The weights are those of a step that gives no norm.
 void expect_norm_of_clipping(const OptimizerConfig& config, DType dtype) {
   SCOPED_TRACE(str(dtype));
   const auto stepped = [&](const Tensor& norm) {

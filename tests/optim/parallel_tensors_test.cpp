@@ -7,7 +7,7 @@
 namespace tessera {
 namespace {
 
-// Weights, then state, after three steps of `threads` threads; every third weight is masked.
+// Weights, then state, after three steps on `threads` threads. Every third weight is masked.
 std::vector<std::vector<double>> trained(const OptimizerConfig& config, DType dtype, int threads) {
   omp_set_num_threads(threads);
   testing::Holder model;
@@ -32,7 +32,7 @@ std::vector<std::vector<double>> trained(const OptimizerConfig& config, DType dt
   return all;
 }
 
-// Threads share one range over all parameters, whose ends fall anywhere.
+// Threads share one range over all parameters, and the ends of their parts fall anywhere.
 TEST(ParallelTensors, UpdateManyParametersToTheSameBitsOnAnyThreadCount) {
   const int before = omp_get_max_threads();
   const std::vector<OptimizerConfig> configs{{SgdConfig{.nesterov = true, .weight_decay = 1e-2}},

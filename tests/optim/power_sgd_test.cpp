@@ -18,7 +18,7 @@ using testing::Holder;
 using testing::random_tensor;
 using testing::to_doubles;
 
-// A matrix, a convolution's weight that is [24, 60] to it, one that is too small, and a bias.
+// A matrix, a convolution weight that PowerSGD takes as [24, 60], a weight that is too small, and a bias.
 std::unique_ptr<Holder> network() {
   auto model = std::make_unique<Holder>();
   model->add_parameter("matrix", random_tensor({32, 40}, DType::f32, 1));
@@ -32,7 +32,7 @@ struct Compressor {
   explicit Compressor(std::int64_t rank = 3) : power({.rank = rank}, one_process(), parameters, 5) {}
 
   Parameter& parameter(std::size_t i) const { return *parameters[i].parameter; }
-  // The matrix's gradient after a step with these.
+  // Returns the matrix's gradient after a step with these gradients.
   std::vector<double> step(const Tensor& matrix, std::uint64_t seed = 1) {
     for (const NamedParameter& entry : parameters) {
       entry.parameter->set_grad(random_tensor(entry.parameter->value().shape(), DType::f32, 10 * seed));
@@ -76,7 +76,7 @@ TEST(PowerSgd, AGradientOfItsRankPasses) {
   EXPECT_EQ(to_doubles(compressor.parameter(3).grad()), to_doubles(random_tensor({64}, DType::f32, 10))) << "as it was";
 }
 
-// What a step leaves out comes in later ones: all that came in is what went out and what is left.
+// Later steps add what a step leaves out: the sum of what came in equals the sum of what went out and what is left.
 TEST(PowerSgd, NothingIsLost) {
   Compressor compressor;
   std::vector<double> in(32 * 40, 0), out(32 * 40, 0);
@@ -90,7 +90,7 @@ TEST(PowerSgd, NothingIsLost) {
   for (std::size_t i = 0; i < in.size(); ++i) ASSERT_NEAR(out[i] + left[i], in[i], 1e-4) << i;
 }
 
-// Steps with one gradient are a subspace iteration: they come ever closer to its best approximation of that rank.
+// Steps with the same gradient are a subspace iteration that converges to the gradient's best approximation of that rank.
 TEST(PowerSgd, GoesOnFromTheFactorBefore) {
   Compressor compressor(1);
   const NoGrad no_grad;
@@ -99,7 +99,7 @@ TEST(PowerSgd, GoesOnFromTheFactorBefore) {
   accumulate(gradient, mul_scalar(Var(random_tensor({32, 40}, DType::f32, 9)), 0.3).value());
   const auto off = [&] {
     const double far = distance(compressor.step(gradient), best);
-    State without = compressor.power.state();  // the factor alone goes on
+    State without = compressor.power.state();  // only the factor carries over
     without.tensors["error/0/matrix"] = Tensor::zeros({32, 40});
     compressor.power.load_state(without);
     return far;

@@ -32,10 +32,10 @@ TEST(Schedule, StepFallsAtMultiplesOrMilestones) {
 
 TEST(Schedule, CosineFallsToMinimum) {
   const ScheduleConfig config{CosineSchedule{.min = 0.2}};
-  const double eighth = 0.4 * 0.70710678118654752;  // cos(pi / 4) of the amplitude
+  const double eighth = 0.4 * 0.70710678118654752;  // the amplitude times cos(pi / 4)
   expect_rows(config, {100, 10}, 1, {{0, 1}, {25, 0.6 + eighth}, {50, 0.6}, {75, 0.6 - eighth}});
   expect_rows({CosineSchedule{.warmup = Duration::percent(20)}}, {100, 10}, 1, {{9, 0.5}, {19, 1}, {20, 1}, {60, 0.5}});
-  // Past the end the last step's value holds.
+  // After the end the value of the last step holds.
   EXPECT_EQ(scheduled_lr(config, 1, 1000, {100, 10}), scheduled_lr(config, 1, 99, {100, 10}));
 }
 

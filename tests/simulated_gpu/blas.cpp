@@ -1,5 +1,5 @@
-// cuBLASLt's functions that tessera calls, as loops over the GPU's memory: D = op(A) op(B), columns first, with the epilogues
-// that it asks for, in tf32 where that is allowed. Two algorithms of three that are offered can run.
+// The cuBLASLt functions that tessera calls, as loops over the GPU's memory: D = op(A) op(B) in column-major order, with the
+// requested epilogues, in tf32 where that is allowed. Two of the three algorithms that are offered can run.
 #include <cublasLt.h>
 
 #include <cstdint>
@@ -52,7 +52,7 @@ Number number(cudaDataType_t type) {
   }
 }
 
-// An operand of o's product.
+// The number format of an operand of o's product.
 Number factor(const Operation& o, const Layout& x) {
   return o.compute == CUBLAS_COMPUTE_32F_FAST_TF32 && x.type == CUDA_R_32F ? Number::tf32 : number(x.type);
 }
@@ -62,12 +62,12 @@ struct Matrix {
   const void* data;
   bool transposed;
   Number type;
-  // Number `batch`, rows first where `by_rows`.
+  // The values of matrix number `batch`, in row-major order if `by_rows`, otherwise in column-major order.
   std::vector<double> values(std::int32_t batch, bool by_rows) const {
     std::vector<double> all;
     const auto begin = static_cast<std::size_t>(batch * layout.stride);
     const std::size_t outer = by_rows ? rows() : columns(), inner = by_rows ? columns() : rows();
-    const bool along = by_rows == transposed;  // the inner axis lies together in memory
+    const bool along = by_rows == transposed;  // the inner axis is contiguous in memory
     for (std::size_t i = 0; i < outer; ++i) {
       for (std::size_t j = 0; j < inner; ++j) {
         all.push_back(load(type, data, begin + (along ? i * layout.lead + j : j * layout.lead + i)));
@@ -79,12 +79,12 @@ struct Matrix {
   std::size_t columns() const { return transposed ? layout.rows : layout.columns; }
 };
 
-// Columns do not overlap; the matrices of a batch may, but not those that are written.
+// Columns must not overlap. The matrices of a batch may overlap, unless they are written.
 bool is_legal(const Layout& x, bool written) {
   return x.lead >= x.rows && x.batch >= 1 && x.stride >= 0 && !(written && x.batch > 1 && x.stride == 0);
 }
 
-// Whether the shapes and types belong together.
+// Whether the shapes and types match.
 bool fits(const Operation& o, const Matrix& a, const Matrix& b, const Layout& d) {
   if (!is_legal(a.layout, false) || !is_legal(b.layout, false) || !is_legal(d, true)) return false;
   if (a.rows() != d.rows || b.columns() != d.columns || a.columns() != b.rows()) return false;
@@ -121,7 +121,7 @@ void multiply(const Operation& o, const Matrix& a, const Matrix& b, const Layout
   }
 }
 
-// Fused epilogues in double, and sums of B beside anything but half types, are what the library may lack.
+// The library may lack fused epilogues in double, and sums of B for types other than half types.
 bool is_offered(const Operation& o, const Layout& a) {
   if (o.epilogue == CUBLASLT_EPILOGUE_DEFAULT) return true;
   if (o.epilogue == CUBLASLT_EPILOGUE_BGRADB) return a.type == CUDA_R_16F || a.type == CUDA_R_16BF;

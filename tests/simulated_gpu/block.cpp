@@ -46,7 +46,7 @@ struct Block {
   std::vector<Thread> threads;
   std::vector<Warp> warps;
   std::vector<std::size_t> order;
-  std::size_t next = 0;  // in `order`
+  std::size_t next = 0;  // index in `order`
   std::size_t running = 0;
   const std::function<void()>* body = nullptr;
   std::vector<std::unique_ptr<Fiber>> fibers;
@@ -70,7 +70,7 @@ void wait_as(State state) {
   Fiber::leave();
 }
 
-// Runs the thread that it is given, and those behind it in the order that have not begun, until none is left.
+// Runs the given thread, and then the threads after it in the order that have not begun, until none is left.
 void run_threads() {
   Fiber& fiber = Fiber::running();
   for (;;) {
@@ -106,7 +106,7 @@ void release(std::size_t begin, std::size_t end) {
   for (std::size_t i = begin; i < end; ++i) block.threads[i].state = State::ready;
 }
 
-// Lets go whom everybody has joined. Returns whether anybody can run.
+// Releases the block if all threads are at the barrier, or each warp whose threads are all at an exchange. False if none is.
 bool release_waiting() {
   const std::size_t count = block.threads.size();
   if (all_are(0, count, State::at_barrier)) {
@@ -169,7 +169,7 @@ void fail(const char* rule) {
 void run_kernel(const Launch& launch, const std::function<void()>& thread) {
   current = launch;
   check_launch();
-  // Of exactly this size, so that AddressSanitizer sees an access behind it.
+  // Allocates exactly this size, so that AddressSanitizer sees an access beyond the end.
   std::byte* const shared = launch.shared > 0 ? static_cast<std::byte*>(std::aligned_alloc(16, launch.shared)) : nullptr;
   block.shared = shared;
   for (unsigned z = 0; z < launch.blocks.z; ++z) {

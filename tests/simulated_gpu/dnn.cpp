@@ -1,5 +1,5 @@
-// cuDNN's functions that tessera calls, as loops over the GPU's memory: 2-d convolutions of NHWC images and their gradients. Of
-// each pass two deterministic algorithms are offered beside one that is not.
+// The cuDNN functions that tessera calls, as loops over the GPU's memory: 2-d convolutions of NHWC images and their gradients.
+// For each pass two deterministic algorithms are offered, and one that is not.
 #include <cstring>
 #include <mutex>
 
@@ -44,7 +44,7 @@ struct Convolution {
     return fits ? CUDNN_STATUS_SUCCESS : CUDNN_STATUS_BAD_PARAM;
   }
 
-  // term(index in x, in weight, in y) for each product of the convolution.
+  // Calls term(index in x, in weight, in y) for each product of the convolution.
   template <class Term>
   void for_each(const Term& term) const {
     const int group_out = weight.out / how.groups;
@@ -71,7 +71,7 @@ struct Convolution {
   }
 };
 
-// Sums in double, rounded once.
+// Sums in double that are rounded once, on write.
 class Sums {
  public:
   explicit Sums(std::size_t count) : sums_(count) {}
@@ -121,7 +121,7 @@ cudnnStatus_t run(cudnnHandle_t handle, const Convolution& c, int algorithm, voi
   return CUDNN_STATUS_SUCCESS;
 }
 
-// A factor of c's products: every math but FMA may round f32 to tf32.
+// The factors of c's products. Every math mode but FMA may round f32 to tf32.
 template <class Descriptor>
 std::vector<double> factors(const Convolution& c, const Descriptor& desc, const void* data) {
   const bool rounded = desc.type == CUDNN_DATA_FLOAT && c.how.math != CUDNN_FMA_MATH;
@@ -189,7 +189,7 @@ cudnnStatus_t cudnnConvolutionForward(cudnnHandle_t handle, const void* alpha, c
   return run(handle, c, algorithm, workspace, bytes, alpha, beta, [=] { forward(c, x, weight).write(c.y.type, y); });
 }
 
-// y = activation(convolution + alpha2 z + bias); an identity only by the second algorithm.
+// y = activation(convolution + alpha2 z + bias). Only the second algorithm supports the identity as activation.
 cudnnStatus_t cudnnConvolutionBiasActivationForward(
     cudnnHandle_t handle, const void* alpha1, const cudnnTensorDescriptor_t x_desc, const void* x,
     const cudnnFilterDescriptor_t weight_desc, const void* weight, const cudnnConvolutionDescriptor_t how,

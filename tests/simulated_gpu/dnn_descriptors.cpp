@@ -1,4 +1,4 @@
-// Of cuDNN's functions that tessera calls, those that make and fill handles and descriptors.
+// The cuDNN functions that tessera calls to make and fill handles and descriptors.
 #include <cstddef>
 
 #include "tests/simulated_gpu/dnn.h"
@@ -56,7 +56,7 @@ cudnnStatus_t cudnnSetActivationDescriptor(cudnnActivationDescriptor_t desc, cud
   return CUDNN_STATUS_SUCCESS;
 }
 
-// The graph interface, which has no engine for any operation here.
+// The graph interface. It has no engine for any operation here.
 cudnnStatus_t cudnnBackendCreateDescriptor(cudnnBackendDescriptorType_t type, cudnnBackendDescriptor_t* made) {
   *made = new cudnnBackendDescriptorType_t(type);
   return CUDNN_STATUS_SUCCESS;

@@ -10,8 +10,8 @@
 #include <sanitizer/common_interface_defs.h>
 #endif
 
-// Saves the registers that a call keeps and the stack in *from, goes on where `to` was saved. (swapcontext asks the system for
-// the signal mask each time, which takes longer than all the rest.)
+// Saves the callee-saved registers on the stack and the stack pointer in *from, and continues where `to` was saved. (swapcontext
+// asks the system for the signal mask each time, which takes longer than everything else.)
 extern "C" void tessera_switch_stack(void** from, void* to);
 asm(R"(
 .text
@@ -40,7 +40,7 @@ namespace {
 
 constexpr std::size_t kStack = std::size_t{256} << 10;
 
-// Whoever resumes fibers.
+// The context that resumes fibers.
 struct Resumer {
   void* top = nullptr;
   void* fake_stack = nullptr;
@@ -67,7 +67,7 @@ void end_switch([[maybe_unused]] void* fake_stack, [[maybe_unused]] const void**
 Fiber::Fiber(void (*body)())
     : body_(body), stack_(::mmap(nullptr, kStack, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)) {
   if (stack_ == MAP_FAILED) fail("no memory for the stacks of a block");
-  // Six registers, the function to return to, and the place that makes the stack look like that of a call.
+  // Six registers, the return address, and a word that makes the stack look as it does after a call.
   auto** const words = reinterpret_cast<void**>(static_cast<std::byte*>(stack_) + kStack) - 8;
   words[6] = reinterpret_cast<void*>(&Fiber::enter);
   top_ = words;

@@ -1,5 +1,5 @@
-// NCCL's functions that tessera calls, by MPI on the memory of the ranks' simulated GPUs. What is queued in a group runs when the
-// group ends, with all that the stream holds before it: a host that waits for another one would otherwise hold both.
+// The NCCL functions that tessera calls, by MPI on the memory of the ranks' simulated GPUs. A group's work runs when the group
+// ends, after everything that its stream holds before: otherwise two hosts that wait for each other would both be stuck.
 #include <mpi.h>
 #include <nccl.h>
 
@@ -59,7 +59,7 @@ ncclResult_t ncclGetUniqueId(ncclUniqueId* id) {
   return ncclSuccess;
 }
 
-// Not through at once, as NCCL is not where a call need not wait.
+// Returns before the communicator is ready, as NCCL does for calls that need not wait.
 ncclResult_t ncclCommInitRankConfig(ncclComm_t* comm, int ranks, ncclUniqueId, int rank, ncclConfig_t* config) {
   int size = 0, own = 0;
   MPI_Comm_size(MPI_COMM_WORLD, &size);

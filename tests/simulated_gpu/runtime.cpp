@@ -1,4 +1,4 @@
-// The functions of the CUDA runtime that tessera calls, for one simulated GPU. CUDA_VISIBLE_DEVICES="" hides it.
+// The CUDA runtime functions that tessera calls, for one simulated GPU. CUDA_VISIBLE_DEVICES="" hides it.
 #include <cuda_runtime_api.h>
 #include <unistd.h>
 
@@ -16,11 +16,11 @@ namespace {
 using namespace tessera::simulated_gpu;
 using Lock = std::lock_guard<std::recursive_mutex>;
 
-// Of this thread: what it may do while it records, and the stream that it records.
+// State of this thread: its capture mode and the stream that it records.
 thread_local cudaStreamCaptureMode mode = cudaStreamCaptureModeGlobal;
 thread_local cudaStream_t recording = nullptr;
 
-// Calls that CUDA calls unsafe break the recording of the thread that makes them, unless it is relaxed.
+// A call that CUDA considers unsafe breaks the recording of the calling thread, unless the mode is relaxed.
 bool is_refused() {
   if (recording == nullptr || mode == cudaStreamCaptureModeRelaxed) return false;
   recording->broken = true;
@@ -53,7 +53,7 @@ cudaError_t cudaGetDeviceCount(int* count) {
 }
 cudaError_t cudaSetDevice(int device) { return device == 0 ? cudaSuccess : set_error(cudaErrorInvalidDevice); }
 
-// Each process has a GPU of its own.
+// Each process has its own GPU.
 cudaError_t cudaDeviceGetPCIBusId(char* name, int length, int) {
   std::snprintf(name, static_cast<std::size_t>(length), "process %d", static_cast<int>(getpid()));
   return cudaSuccess;
@@ -115,8 +115,8 @@ cudaError_t cudaFreeHost(void* memory) {
   return cudaSuccess;
 }
 
-// To pageable memory of the host: done when it returns. From there, and with pinned memory: whenever the stream runs, as CUDA
-// may.
+// A copy to pageable host memory is done when the call returns. A copy from there, or with pinned memory, runs whenever the
+// stream runs, as CUDA permits.
 cudaError_t cudaMemcpyAsync(void* to, const void* from, std::size_t bytes, cudaMemcpyKind kind, cudaStream_t stream) {
   const Lock lock(gpu_mutex());
   const bool into_gpu = kind == cudaMemcpyHostToDevice || kind == cudaMemcpyDeviceToDevice;
@@ -191,7 +191,7 @@ cudaError_t cudaEventDestroy(cudaEvent_t event) {
 cudaError_t cudaEventRecord(cudaEvent_t event, cudaStream_t stream) {
   const Lock lock(gpu_mutex());
   if (stream->recorded) {
-    stream->broken = true;  // CUDA allows it; tessera has no use for it
+    stream->broken = true;  // CUDA allows it, but tessera does not use it
     return unsupported_in_recording();
   }
   event->queue = stream->queue;

@@ -1,4 +1,4 @@
-// cuSOLVER's functions that tessera calls, by Eigen on the GPU's memory: columns first, in double.
+// The cuSOLVER functions that tessera calls, by Eigen on the GPU's memory: column-major, in double.
 #include <cusolverDn.h>
 
 #include <Eigen/Dense>
@@ -38,7 +38,7 @@ bool all_double(std::initializer_list<cudaDataType> types) {
   return true;
 }
 
-// The work, with info = 0 for each of `batch` matrices and the workspace spoilt.
+// Queues the work. It overwrites the workspace and sets info = 0 for each of `batch` matrices.
 template <class Work>
 cusolverStatus_t run(cusolverDnHandle_t handle, void* workspace, std::size_t bytes, int* info, std::int64_t batch,
                      const Work& work) {
@@ -51,7 +51,7 @@ cusolverStatus_t run(cusolverDnHandle_t handle, void* workspace, std::size_t byt
   return CUSOLVER_STATUS_SUCCESS;
 }
 
-// Of the triangle that is filled; the other one may hold anything.
+// Reads only the triangle that `fill` names; the other one may hold anything.
 void diagonalise(cusolverEigMode_t mode, cublasFillMode_t fill, Columns a, Vector values) {
   const Matrix triangle = a;
   const Matrix whole = fill == CUBLAS_FILL_MODE_LOWER ? Matrix(triangle.selfadjointView<Eigen::Lower>())
@@ -81,7 +81,7 @@ cusolverStatus_t cusolverDnDestroyParams(cusolverDnParams_t params) { return des
 cusolverStatus_t cusolverDnCreateGesvdjInfo(gesvdjInfo_t* made) { return make<cusolverStatus_t>(made); }
 cusolverStatus_t cusolverDnDestroyGesvdjInfo(gesvdjInfo_t info) { return destroy<cusolverStatus_t>(info); }
 
-// For m >= n alone.
+// Only for m >= n.
 cusolverStatus_t cusolverDnXgesvd_bufferSize(cusolverDnHandle_t, cusolverDnParams_t, signed char jobu, signed char jobvt,
                                              std::int64_t m, std::int64_t n, cudaDataType a, const void*, std::int64_t,
                                              cudaDataType s, const void*, cudaDataType u, const void*, std::int64_t,
@@ -113,7 +113,7 @@ cusolverStatus_t cusolverDnDgesvdjBatched_bufferSize(cusolverDnHandle_t, cusolve
   *elements = kElements;
   return CUSOLVER_STATUS_SUCCESS;
 }
-// U [m, m] and V [n, n], whole and not transposed.
+// U [m, m] and V [n, n] are complete and not transposed.
 cusolverStatus_t cusolverDnDgesvdjBatched(cusolverDnHandle_t handle, cusolverEigMode_t, int m, int n, double* a, int lda,
                                           double* s, double* u, int ldu, double* v, int ldv, double* workspace, int elements,
                                           int* info, gesvdjInfo_t, int batch) {
@@ -169,7 +169,7 @@ cusolverStatus_t cusolverDnDgeqrf_bufferSize(cusolverDnHandle_t, int, int, doubl
   *elements = kElements;
   return CUSOLVER_STATUS_SUCCESS;
 }
-// R above, the reflections below it, as LAPACK has them.
+// R is in the upper triangle and the reflections are below it, as in LAPACK.
 cusolverStatus_t cusolverDnDgeqrf(cusolverDnHandle_t handle, int m, int n, double* a, int lda, double* scales, double* workspace,
                                   int elements, int* info) {
   if (elements < kElements) return CUSOLVER_STATUS_INVALID_VALUE;

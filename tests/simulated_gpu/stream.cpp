@@ -15,10 +15,10 @@ namespace {
 struct Memory {
   std::map<std::uintptr_t, std::size_t> of_gpu, pinned;  // bytes by address
   std::size_t taken = 0;
-  int open = 0;  // levels of work that runs
+  int open = 0;  // nesting depth of running work
 };
 Memory& memory() {
-  static Memory& made = *new Memory;  // static objects may hold memory until after main
+  static Memory& made = *new Memory;  // never destroyed: static objects may hold memory until after main
   return made;
 }
 
@@ -36,7 +36,7 @@ void protect_all(int protection) {
   }
 }
 
-// Opens the GPU's memory to the work that runs.
+// Makes the GPU's memory accessible to the running work.
 class Opened {
  public:
   Opened() {
@@ -105,7 +105,7 @@ void start(const Launch& launch, cudaStream_t stream, std::function<void()> thre
     return;
   }
   put(stream, [launch, thread = std::move(thread)] {
-    // A kernel that waits in a queue or a graph: nothing says that the allowance of its launch is the one that counts.
+    // The kernel may have waited in a queue or a graph, and the allowance may have changed since its launch.
     if (launch.shared > allowed_shared(launch.function)) fail("a later launch took a kernel's shared memory away");
     run_kernel(launch, thread);
   });

@@ -23,7 +23,7 @@ double dot(const Tensor& a, const Tensor& b) {
   return total;
 }
 
-// One f and the inputs around which it is differentiated.
+// A function f and the inputs around which it is differentiated.
 class Differences {
  public:
   Differences(const Function& f, std::span<const Tensor> inputs, const GradientCheckOptions& options)
@@ -67,7 +67,7 @@ class Differences {
   const Function& f_;
   std::vector<Tensor> inputs_;
   const GradientCheckOptions& options_;
-  mutable Tensor weights_;  // the projection, once a first output has shown its shape
+  mutable Tensor weights_;  // the projection; the first output determines its shape
 };
 
 }  // namespace
@@ -75,7 +75,7 @@ class Differences {
 Tensor projection(const Tensor& y, std::uint64_t seed) {
   const Tensor weights = Tensor::empty(y.shape(), DType::f32);
   fill_uniform(weights, RngStream(seed, "gradient_check", "projection"), -1.0, 1.0);
-  return weights.to(DType::bf16).to(y.dtype()).to(y.device());  // the same numbers in every dtype, on every device
+  return weights.to(DType::bf16).to(y.dtype()).to(y.device());  // the same numbers in every dtype and on every device
 }
 
 std::vector<Tensor> projected_gradients(const Function& f, std::span<const Tensor> inputs,

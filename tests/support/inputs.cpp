@@ -15,9 +15,9 @@ namespace tessera::testing {
 namespace {
 
 constexpr double kMargin = 0.05;
-constexpr std::int64_t kOffAlignment = 61;  // elements: no vector's size divides it
-constexpr std::size_t kPoisonedLarge = 4 << 20;  // one block: larger ones of an op are cut from it
-constexpr int kPoisonedBlocks = 12;  // of each small size: more than an op and its backward take
+constexpr std::int64_t kOffAlignment = 61;  // in elements: not a multiple of any vector size
+constexpr std::size_t kPoisonedLarge = 4 << 20;  // one block, from which larger blocks of an op are cut
+constexpr int kPoisonedBlocks = 12;  // of each small size; an op and its backward take fewer
 
 Tensor random_tensor(const OpInput& input, RngStream stream, DType dtype) {
   const Tensor single = Tensor::empty(input.shape, DType::f32);
@@ -59,7 +59,7 @@ Tensor scattered(const Tensor& x) {
 }
 
 void poison_free_memory(unsigned char byte) {
-  // What is cached goes back first: what is left of it lies between blocks in use.
+  // Cached memory is given back first. What remains of it is between blocks in use.
   const std::size_t limit = memory_stats(Device::cpu()).limit;
   set_memory_limit(Device::cpu(), 1);
   set_memory_limit(Device::cpu(), limit);

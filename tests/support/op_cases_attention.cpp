@@ -49,7 +49,7 @@ OpCase case_of(const Row& row) {
   return c;
 }
 
-// q, k and v of one tensor.
+// q, k and v are parts of one tensor.
 OpCase packed_case(const Row& row) {
   const auto& [batch, queries, keys, heads, kv_heads, width] = row.size;
   const std::int64_t columns = (heads + 2 * kv_heads) * width;
@@ -78,7 +78,7 @@ OpCase packed_case(const Row& row) {
   return c;
 }
 
-// One sequence sees nothing, one all, one its beginning, with a hole.
+// One sequence sees nothing, one everything, and one its beginning except for a hole.
 std::vector<std::int64_t> some_keys(std::int64_t keys) {
   std::vector<std::int64_t> mask(static_cast<std::size_t>(3 * keys), 0);
   for (std::int64_t j = 0; j < keys; ++j) {
@@ -88,7 +88,7 @@ std::vector<std::int64_t> some_keys(std::int64_t keys) {
   return mask;
 }
 
-// Of a tensor [batch, positions, heads, width] whose first heads turn.
+// Rotates the first heads of a tensor [batch, positions, heads, width].
 OpCase rotary_case(const std::string& name, const Shape& shape, const RotaryOptions& options) {
   return op_case(
       "rotary/" + name, {shape}, [options](std::span<const Var> in) { return rotary(in[0], options); },

@@ -56,7 +56,7 @@ Tensor linear_reference(Inputs in) {
   return y.reshape(in[0].shape().erase(in[0].rank() - 1).append(in[1].dim(0)));
 }
 
-// A library rounds a product before a bias is added behind it, where it has none with a bias inside.
+// A library without a fused bias rounds the product before the bias is added.
 OpCase with_bias_behind(OpCase row, bool bias) {
   if (bias) row.half_roundings = 2;
   return row;
@@ -97,7 +97,7 @@ Tensor conv2d_reference(Inputs in, const Conv2dOptions& o) {
   return y;
 }
 
-// Libraries round a convolution before a bias is added behind it; sparse ones may be computed by that of their dense weight.
+// Libraries round a convolution before the bias is added. A sparse one may run as the convolution of its dense weight.
 void add_convolution(std::vector<OpCase>& cases, OpCase row) {
   row.half_roundings = 2;
   cases.push_back(with_parameters(std::move(row)));
@@ -162,7 +162,7 @@ void add_matrix_cases(std::vector<OpCase>& cases) {
   add_linear(cases, "rows0", {0, 5}, 3, true);
 }
 
-// A mask that keeps element (row, column) of the weight as a matrix.
+// Whether the mask keeps element (row, column) of the weight as a matrix.
 using Keeps = std::function<bool(int64_t row, int64_t column)>;
 
 SparseWeightPtr sparse_weight(const Shape& shape, const Keeps& keeps) {
@@ -172,7 +172,7 @@ SparseWeightPtr sparse_weight(const Shape& shape, const Keeps& keeps) {
   return std::make_shared<SparseWeight>(mask);
 }
 
-// x, values and the bias as a dense op's inputs.
+// Turns x, values and the bias into the inputs of a dense op.
 std::vector<Tensor> densified(Inputs in, const SparseWeight& weight) {
   std::vector<Tensor> dense(in.begin(), in.end());
   dense[1] = Tensor::zeros(weight.shape(), DType::f64);

@@ -22,7 +22,7 @@ namespace {
 using Unary = Var (*)(const Var&);
 using Binary = Var (*)(const Var&, const Var&);
 
-// One row per shape: a scalar, one element, nothing, a prime, one past a vector, and more than one thread's part.
+// One row per shape: a scalar, one element, none, a prime, one more than a vector, and more than one thread's part.
 void add_unary(std::vector<OpCase>& cases, const std::string& name, std::function<Var(const Var&)> f,
                std::function<double(double)> reference, double low = -2.0, double high = 2.0, double avoid = -1e30) {
   const std::vector<std::pair<std::string, Shape>> shapes{{"scalar", {}},       {"one", {1, 1}},   {"zero", {3, 0}},
@@ -169,7 +169,7 @@ std::vector<OpCase> elementwise_op_cases() {
             [](double x) { return 0.5 * x * (1.0 + std::erf(x / std::numbers::sqrt2)); }, -4.0, 4.0);
   add_unary(cases, "gelu_tanh", [](const Var& x) { return gelu(x, GeluForm::tanh); }, reference_gelu_tanh, -4.0, 4.0);
   for (OpCase& row : cases) {
-    if (row.name == "tanh/scalar") row.bf16_roundings = 256;  // its y is saved as 1, so that 1 - y^2 is 0
+    if (row.name == "tanh/scalar") row.bf16_roundings = 256;  // y is saved as 1, so 1 - y^2 is 0
   }
   add_swiglu(cases);
   add_dropout(cases);

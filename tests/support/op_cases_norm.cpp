@@ -1,4 +1,4 @@
-// Rows for normalisation: batch norm, alone and with what is fused behind it, layer norm and RMS norm.
+// Rows for normalisation: batch norm alone and with ops that are fused after it, layer norm and RMS norm.
 #include <algorithm>
 #include <cmath>
 
@@ -51,7 +51,7 @@ struct Fused {
   bool training = true;
 };
 
-// With an addition and a ReLU behind it, all in one op.
+// Batch norm followed by an addition and a ReLU, all in one op.
 void add_fused_batch_norm(std::vector<OpCase>& cases, const std::string& name, const Shape& x, Fused fused) {
   const auto [residual, relu, training] = fused;
   const auto op = [=](std::span<const Var> in) {

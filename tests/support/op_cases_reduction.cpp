@@ -14,7 +14,7 @@
 namespace tessera::testing {
 namespace {
 
-// x folded over `axes` from `start`, one result per index of the other axes; axes keep size 1 on request.
+// x folded over `axes` from `start`, with one result per index of the other axes. `keep_dims` keeps the axes with size 1.
 Tensor fold(const Tensor& x, const std::vector<int>& axes, bool keep_dims, double start,
             const std::function<double(double, double)>& combine) {
   Shape kept = x.shape();
@@ -75,7 +75,7 @@ void add_reductions(std::vector<OpCase>& cases) {
       return fold(in[0], r.axes, r.keep_dims, -std::numeric_limits<double>::infinity(),
                   [](double top, double x) { return std::max(top, x); });
     };
-    if (r.shape.numel() < 1000) cases.push_back(row);  // large f32 draws tie, and then differences see two maxima
+    if (r.shape.numel() < 1000) cases.push_back(row);  // large f32 draws have ties, and then differences see two maxima
   }
   cases.push_back({.name = "sum/zero_summed",
                    .inputs = {{{3, 0}}},
@@ -83,7 +83,7 @@ void add_reductions(std::vector<OpCase>& cases) {
                    .reference = [](std::span<const Tensor>) { return Tensor::zeros({3}, DType::f64); }});
 }
 
-// x's last-axis rows, each shifted by its maximum: exp of it, or its logarithm.
+// The softmax over x's last axis, or its logarithm. Each row is shifted by its maximum.
 Tensor reference_softmax(const Tensor& x, bool logarithm) {
   return build(x.shape(), [&](const Index& index) {
     Index at = index;
@@ -111,9 +111,9 @@ void add_softmax(std::vector<OpCase>& cases) {
   }
 }
 
-// Of scale * x, row by row of a matrix whose rows have these numbers of kept elements.
+// The softmax of scale * x in each row of a sparse matrix. The rows have `lengths` kept elements.
 Tensor reference_sparse_softmax(const Tensor& x, const std::vector<std::int64_t>& lengths, double scale) {
-  std::vector<std::int64_t> first_of, end_of;  // of each element, its row
+  std::vector<std::int64_t> first_of, end_of;  // for each element, where its row begins and ends
   for (const std::int64_t length : lengths) {
     const auto first = static_cast<std::int64_t>(first_of.size());
     first_of.insert(first_of.end(), static_cast<std::size_t>(length), first);
@@ -129,7 +129,7 @@ Tensor reference_sparse_softmax(const Tensor& x, const std::vector<std::int64_t>
   });
 }
 
-// Row r keeps lengths[r] of the columns, every third one first.
+// Row r keeps lengths[r] of the columns. It takes every third column first.
 SparseWeightPtr pattern_of(const std::vector<std::int64_t>& lengths, std::int64_t columns) {
   const auto rows = static_cast<std::int64_t>(lengths.size());
   const Tensor mask = Tensor::zeros({rows, columns}, DType::u8);

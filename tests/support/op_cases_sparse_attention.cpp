@@ -13,16 +13,16 @@ struct Row {
   std::string name;
   AttentionPatternOptions pattern;
   std::int64_t batch, queries, keys, kv_heads, width;
-  bool key_mask = false;  // of three sequences one sees nothing, one all, one two keys of three
+  bool key_mask = false;  // of three sequences, one sees no key, one all, one two keys of three
   double dropout = 0;
 };
 
-// Whether the pattern has the pair, by its definition: of the band, or of the units that it keeps.
+// Whether the pattern has the pair by its definition: the pair is in the band or in a kept unit.
 bool sees(const AttentionPattern& pattern, std::int64_t head, std::int64_t query, std::int64_t key) {
   const AttentionPatternOptions& o = pattern.options();
   if (o.causal && key > query) return false;
   const std::int64_t from = query / o.block, to = key / o.block;
-  // The nearest pair of two blocks: the last of the lower one, the first of the higher.
+  // The nearest pair of two blocks: the last position of the lower block and the first of the higher one.
   const std::int64_t nearest = from == to ? 0 : (std::abs(from - to) - 1) * o.block + 1;
   return nearest < o.band || std::ranges::count(pattern.row(head, from), to) == 1;
 }

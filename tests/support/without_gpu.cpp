@@ -1,5 +1,5 @@
-// Part of every test program but those that need a GPU: `device: auto` is the CPU in them and in the programs that they start, on
-// machines with a GPU too.
+// Part of every test program that does not need a GPU: `device: auto` is the CPU in it and in the programs that it starts, even
+// on machines with a GPU.
 #include <cstdlib>
 
 namespace {

@@ -1,4 +1,4 @@
-// The files in configs/: networks against published sizes, tables whose every arm passes its check.
+// The files in configs/: networks have their published sizes, and every arm of every table passes its check.
 #include <gtest/gtest.h>
 
 #include <filesystem>
@@ -23,8 +23,8 @@ Cost cost_of(const std::string& file) {
   return total_cost(*build_model(model, image), image);
 }
 
-// Garipov et al. 2016: a network of 557 thousand parameters, 3.23 times fewer with trains. Convolutions 554,688, six batch norms
-// 1,280, the linear layer 1,280.
+// Garipov et al. 2016: a network of 557 thousand parameters, 3.23 times fewer with tensor trains. 554,688 are in the
+// convolutions, 1,280 in six batch norms and 1,280 in the linear layer.
 TEST(ConfigFiles, SixConvolutionsHaveThePublishedSizes) {
   for (const char* length : {"", "_full"}) {
     const Cost dense = cost_of(str("tables/cifar10_garipov/dense", length, ".yaml"));
@@ -35,7 +35,7 @@ TEST(ConfigFiles, SixConvolutionsHaveThePublishedSizes) {
   }
 }
 
-// Black images of class 0, as many as CIFAR has: files full of holes.
+// Black images of class 0, as many as CIFAR has. The files are sparse.
 void write_images(const std::filesystem::path& folder, const std::vector<std::string>& files, std::uintmax_t records,
                   std::uintmax_t labels) {
   constexpr std::uintmax_t kPixels = 3 * 32 * 32;
@@ -46,7 +46,7 @@ void write_images(const std::filesystem::path& folder, const std::vector<std::st
   }
 }
 
-// The same as MNIST's files have it: a head of big-endian numbers, then bytes.
+// The same in the format of MNIST's files: a header of big-endian numbers, then bytes.
 void write_idx(const std::filesystem::path& file, const std::vector<std::uint32_t>& sizes) {
   std::string head("\0\0\x08", 3);
   head += static_cast<char>(sizes.size());
@@ -81,7 +81,7 @@ class TableFiles : public ::testing::Test {
   VariableScope data_, cache_;
 };
 
-// Ranks that a network does not have, a layer that no pattern matches, a misspelt key: all of it shows here.
+// This finds ranks that a network does not have, layers that no pattern matches, and misspelt keys.
 TEST_F(TableFiles, EveryArmPassesItsCheck) {
   std::size_t tables = 0;
   for (const auto& entry : std::filesystem::directory_iterator(TESSERA_CONFIGS "/tables")) {
@@ -97,7 +97,7 @@ TEST_F(TableFiles, EveryArmPassesItsCheck) {
   EXPECT_GE(tables, 4u);
 }
 
-// A key that a new version writes into every experiment would make strangers of results that there are.
+// If a new version wrote a new key into every experiment, the committed results would no longer match their cells.
 TEST_F(TableFiles, CommittedResultsAreThoseOfTheirCells) {
   ReproduceOptions options;
   options.runs = folder_ / "runs";

@@ -120,7 +120,7 @@ TEST(Experiment, StagesNeedNamesOfTheirOwnAndSomethingToDo) {
             "x.yaml:5:10: stages[0]: a stage needs train, factorise, shrink or sparsify, or several of them");
 }
 
-// `length` needs `phase: decode`; `shrink` has neither.
+// `length` requires `phase: decode`. `shrink` accepts neither.
 TEST(Experiment, SequencesHaveALengthInDecode) {
   const auto error = [](const std::string& block) {
     return error_of(str(kHead, "stages: [{name: a, train: 1e, ", block, "}]\n"));
@@ -150,7 +150,7 @@ TEST(Experiment, FaultyLayersAreReportedTogetherWithTheRest) {
       "x.yaml:10:21: model.layers[2].batch_norm.chanels: unknown key; did you mean 'channels'?");
 }
 
-// 1 MiB can hold 30,000 stages and 60,000 values for each to inherit: no memory holds that.
+// A file of 1 MiB can hold 30,000 stages that each inherit 60,000 values, more than any memory holds.
 TEST(Experiment, LimitsWhatStagesRepeat) {
   std::string text(kHead);
   text += "optimizer: {betas: [0";

@@ -29,7 +29,7 @@ TEST(ResolveDevice, AutoLeavesAGpuThatIsNotTestedAlone) {
   EXPECT_EQ(choice_of_device("auto", gpus),
             "device: auto is the CPU: not all tests of computing on GPUs have passed on one yet; device=cuda:1 takes the first");
   EXPECT_EQ(resolve_device("cuda:1", gpus), Device::cuda(1));
-  EXPECT_FALSE(Gpus().taken_by_auto);  // until docs/gpu-status.md names one
+  EXPECT_FALSE(Gpus().taken_by_auto);  // until docs/gpu-status.md names a GPU
 }
 
 TEST(ResolveDevice, ANameIsItselfAndNoChoice) {
@@ -59,7 +59,7 @@ TEST(ResolveDevice, AGpuThatTheBuildHasNoKernelsForIsLeftOut) {
   EXPECT_EQ(resolve_device("cuda:1", kOldAndNew), Device::cuda(1));
 }
 
-// A config that another machine stored.
+// The name comes from the config of another machine.
 TEST(ResolveDevice, NamesAreReadWithoutTheirDevice) {
   EXPECT_EQ(named_device("cuda:7", kNone), Device::cuda(7));
   EXPECT_EQ(named_device("cuda:7"), Device::cuda(7));

@@ -26,11 +26,11 @@ TEST(AttentionCases, AreNamed) {
 
 TEST(AttentionCases, CountSevenProductsOfThePairsThatAreSeen) {
   EXPECT_EQ(AttentionWorkload(kDense).flops(), 7.0 * 2 * (9 * 10 / 2) * 2 * 4);
-  // All of them are of the band.
+  // The band covers all pairs, so that the sparse case has the FLOPs of the dense one.
   EXPECT_EQ(AttentionWorkload(sparse(9, 1)).flops(), AttentionWorkload(kDense).flops());
 }
 
-// In one thread: how many of a team's threads hold a scratch buffer at the same time depends on the scheduler.
+// Uses one thread: otherwise the scheduler decides how many threads hold a scratch buffer at the same time.
 TEST(AttentionCases, TheirMemoryIsLinearInTheSequence) {
   const cpu::OneThread one_thread;
   AttentionCase of{.positions = 512, .heads = 1, .width = 16};
@@ -61,7 +61,7 @@ TEST(AttentionCases, ASparseRowStandsBesideTheDenseOne) {
   EXPECT_GT(row.at("dense_memory_bytes").as_int(), 0);
 }
 
-// Of the gradient of q one value is compared: the first.
+// Only one value of the gradient of q is compared: the first.
 TEST_F(TorchAttention, ItsFastestWayIsTheRival) {
   const Contestant ours = AttentionWorkload(kDense).step();
   ours.run();

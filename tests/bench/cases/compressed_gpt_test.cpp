@@ -29,7 +29,7 @@ void expect_measured(const Value& row, const char* phase) {
   EXPECT_LE(row.at("agreement").as_double(), 1e-3);
 }
 
-// What either form computes is compared with the dense network before anything is timed.
+// The outputs of either form are compared with those of the dense network before anything is timed.
 TEST(CompressedGpt, EitherFormComputesWhatItsDenseNetworkDoes) {
   for (const char* const form : {"svd", "tile"}) {
     SCOPED_TRACE(form);

@@ -1,4 +1,4 @@
-// The rivals on a GPU compute what our ops compute: on small shapes, with every algorithm that is offered.
+// The rivals on a GPU compute what our ops compute: small shapes, with every algorithm on offer.
 #include "bench/cases/cuda_cases.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ using testing::GpuTest;
 
 class CudaCases : public GpuTest {};
 
-// measure_rotated throws where no rival agrees with ours.
+// measure_rotated throws if no rival agrees with our result.
 void expect_measured(const RotatedCase& rotated) {
   SCOPED_TRACE(str(rotated.op, ' ', rotated.shape, ' ', rotated.pass, ' ', rotated.precision));
   const DecisionScope decisions({.measure = true});
@@ -39,7 +39,7 @@ TEST_F(CudaCases, ProductsAgreeInEveryPrecision) {
   for (const char* precision : {"f32", "tf32", "bf16"}) expect_measured(cuda_product_case({64, 48, 32}, precision, gpu()));
 }
 
-// One test for each precision and pass, so that shards can share them: the library takes seconds to make a shape's plans.
+// One test for each precision and pass, so that shards can split them: the library takes seconds to make a shape's plans.
 class CudaConvCases : public testing::GpuTestWithParam<std::tuple<const char*, ConvPass>> {};
 
 TEST_P(CudaConvCases, ConvolutionsAgree) {
@@ -150,8 +150,8 @@ TEST(CudaShapes, ThePlannerNamesABlockOrTheReasonForThreeConvolutions) {
   }
 }
 
-// The published counts are 3.38 M parameters and 0.786 GMACs, without two factors of full rank, 64 by 64 on 56x56
-// pixels: a square one can be multiplied into the core.
+// The published counts are 3.38 M parameters and 0.786 GMACs. Our MACs lack two square factors of full rank, 64 by 64 on 56x56
+// pixels, which can be multiplied into the core.
 TEST(CudaShapes, TheRanksGiveThePublishedSizes) {
   const Shape image{1, 224, 224, 3};
   auto network = build_model(named_model("resnet18", 1000), image);

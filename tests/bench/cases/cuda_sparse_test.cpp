@@ -1,4 +1,4 @@
-// The rivals of sparse products compute what our ops do, on small shapes; and, without a GPU, what is to be timed.
+// The rivals of sparse products compute what our ops do, on small shapes. Without a GPU only the choice of cases is tested.
 #include "bench/cases/cuda_sparse.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ Value measured(ConvPass pass, const SparseProductCase& of, const std::string& pr
   SCOPED_TRACE(str(to_string(of), ' ', to_string(pass), ' ', precision));
   const DecisionScope decisions({.measure = true, .forced = way_of(of.pattern)});
   const RotatedCase rotated = cuda_sparse_case(pass, of, sparse_mask(of), precision, Device::cuda());
-  Value row = measure_rotated(rotated, Device::cuda(), 2);  // throws where no rival agrees
+  Value row = measure_rotated(rotated, Device::cuda(), 2);  // throws if no rival agrees
   EXPECT_EQ(row.at("ways").as_list().size(), 1u);
   EXPECT_GT(row.at("dense_ratio").at("median").as_double(), 0);
   EXPECT_EQ(row.at("rivals_refused").as_list().size(), rotated.unsupported.size())
@@ -64,7 +64,7 @@ TEST_F(CudaSparse, GradientsOfValuesAgree) {
 }
 
 TEST_F(CudaSparse, WhatTheLibraryRefusesIsSaidInItsWords) {
-  const Value row = measured(ConvPass::backward_weight, {kSingle, .1, {57, 64, 48}}, "bf16");  // in CSR there is no bf16
+  const Value row = measured(ConvPass::backward_weight, {kSingle, .1, {57, 64, 48}}, "bf16");  // the library has no bf16 in CSR
   EXPECT_EQ(row.find("ratio"), nullptr);
   const Value::List& refused = row.at("rivals_refused").as_list();
   ASSERT_EQ(refused.size(), 3u);
@@ -100,7 +100,7 @@ TEST(CudaSparseCases, MasksHaveTheDensityThatTheyAreAskedFor) {
     const Tensor mask = sparse_mask(of);
     EXPECT_EQ(mask.shape(), (Shape{of.shape.out, of.shape.in}));
     EXPECT_EQ(mask.dtype(), DType::u8);
-    // Of single weights the nearest number; of blocks what fits; of tiles two steps of whole vectors.
+    // Single weights give the nearest count, blocks the nearest that fits, and tiles two steps of whole vectors.
     const double block = of.pattern.block ? static_cast<double>(of.pattern.block->h * of.pattern.block->w) : 0.5;
     const double tolerance = of.pattern.pattern == "tile" ? 2e-3 : block / static_cast<double>(mask.numel());
     EXPECT_NEAR(density_of(mask), of.density, tolerance * (1 + 1e-9)) << to_string(of);

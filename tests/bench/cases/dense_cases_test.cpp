@@ -1,4 +1,4 @@
-// The rivals compute what our ops compute, from and to the same tensors: measured on small shapes with every way that is swept.
+// The rivals compute what our ops compute, from and to the same tensors. Small shapes are measured in every way of the sweep.
 #include "bench/cases/dense_cases.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ void expect_names(const std::vector<Contestant>& sides, std::initializer_list<co
   }
 }
 
-// Reads every key that tables need; measure_dense itself throws when two sides disagree.
+// Reads every key that the tables need. measure_dense itself throws if two sides disagree.
 void expect_measured(const DenseCase& dense) {
   SCOPED_TRACE(str(dense.op, ' ', dense.shape, ' ', dense.pass));
   const Value row = measure_dense(dense, kOnce, peak);
@@ -67,7 +67,7 @@ TEST(DenseCases, WinogradIsAmongTheRivals) {
                {"Winograd", "direct, images in blocks"});
 }
 
-// An inference's weights are laid out once: what is written to them later is not seen by ways that lay them out.
+// Inference lays its weights out once. Ways that do so do not see later writes to the weights.
 TEST(DenseCases, AnInferenceAgreesAndKeepsTheWeightsThatItLaidOut) {
   for (const ConvShape& shape : {ConvShape{2, 32, 32, 9, 3}, ConvShape{3, 16, 48, 7, 1}, ConvShape{2, 48, 48, 9, 3, 1, 48}}) {
     SCOPED_TRACE(to_string(shape));
@@ -129,8 +129,8 @@ TEST(DenseCases, ThePeakIsMeasuredBetweenTheSweepAndTheTurns) {
   const int rivals = static_cast<int>(dense.rivals.size());
   int peaks = 0;
   const Value row = measure_dense(dense, kOnce, [&] {
-    EXPECT_EQ(our_runs, 1);  // results were compared
-    EXPECT_GT(their_runs, 2 * rivals);  // and swept
+    EXPECT_EQ(our_runs, 1);  // the results were compared
+    EXPECT_GT(their_runs, 2 * rivals);  // the rivals were also swept
     return 200.0 + peaks++;
   });
   EXPECT_EQ(peaks, 1);
@@ -149,7 +149,7 @@ TEST(DenseShapes, CountWhatTheyCost) {
   EXPECT_EQ(stem.y(), (Shape{8, 112, 112, 64}));
   EXPECT_DOUBLE_EQ(stem.flops(), 2.0 * 8 * 112 * 112 * 64 * 7 * 7 * 3);
   EXPECT_EQ(to_string(stem), "8x224x224x3 -> 64, 7x7, stride 2");
-  EXPECT_EQ(passes_of(stem).size(), 2u);  // nobody asks for the gradient of an image
+  EXPECT_EQ(passes_of(stem).size(), 2u);  // an image needs no gradient
   const ConvShape depthwise{8, 128, 128, 56, 3, 2, 128};
   EXPECT_EQ(depthwise.weight(), (Shape{128, 3, 3, 1}));
   EXPECT_DOUBLE_EQ(depthwise.flops(), 2.0 * 8 * 28 * 28 * 128 * 3 * 3);

@@ -9,7 +9,7 @@ namespace {
 
 constexpr TurnOptions kOnce{.rounds = 1, .seconds = 0};
 
-// Notes under which promise it is run.
+// Counts its runs, and those under the promise of constant weights.
 class Watched final : public Module {
  public:
   explicit Watched(std::shared_ptr<Module> inner) : inner_(std::move(inner)) {}
@@ -67,7 +67,7 @@ TEST(FactoredCases, EveryFormatIsTimedBesideItsDenseLayerAndItsSteps) {
       const Value row = measure_phase(make_sides(of), phase, kOnce);
       const Value::List& steps = row.at("parts").as_list();
       ASSERT_EQ(steps.size(), parts);
-      // In one round a median is the time. A linear train has two orders.
+      // With one round the median is that round's time. A linear train has two orders of its products.
       const Value::List& floors = row.at("floors").as_list();
       ASSERT_EQ(floors.size(), of.modes ? 2u : 1u);
       EXPECT_EQ(floors.front().at("name").as_string(), of.modes ? "floor, right-first" : "floor");

@@ -69,7 +69,7 @@ TEST(LibraryWorkload, ALibrarysOwnTrainHasItsOwnValuesAndCosts) {
   EXPECT_EQ(described.at("library_parameters").as_int(), 32 + 36 + 18 + 24);
   EXPECT_EQ(described.at("library_macs").as_int(), 25 * (32 + 36 + 18 + 24));
 
-  // The first value of y, in the corner of the first image: the window's last two rows and columns are inside.
+  // The first value of y is in the corner of the first image: only the window's last two rows and columns are inside.
   const std::vector<float> x = file.tensors.at("x").to_vector<float>();
   const auto core = [&](int k, std::int64_t left, std::int64_t mode, std::int64_t right) {
     const Tensor& values = file.tensors.at(str("core", k));
@@ -92,7 +92,7 @@ TEST(LibraryWorkload, ALibrarysOwnTrainHasItsOwnValuesAndCosts) {
   }
   const std::vector<float> values = workload.values();
   EXPECT_EQ(values.size(), (2 * 5 * 5 * 12 + 96) / 97u);
-  EXPECT_NEAR(values.front(), expected, 1e-5 * std::max(1.0, std::abs(expected)));  // f32, some hundred terms
+  EXPECT_NEAR(values.front(), expected, 1e-5 * std::max(1.0, std::abs(expected)));  // f32 sums of some hundred terms
 }
 
 TEST_F(LibraryCases, TheFastestWayIsTheRival) {

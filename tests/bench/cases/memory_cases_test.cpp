@@ -7,10 +7,10 @@
 namespace tessera::bench {
 namespace {
 
-// Walks over operands of x's size. A forward reads x, a batch norm twice, and writes y, which of swiglu has half the size and of
-// a loss is one number. A backward reads y's gradient and x or y, a batch norm both twice, a loss its logits only, a rotation the
-// gradient only, and writes x's gradient. A step reads the gradient, reads and writes the weight and, of sgd, its momentum, of
-// adamw two moments.
+// Walks over operands of x's size. A forward pass reads x (a batch norm twice) and writes y, which has half the size for swiglu
+// and is one number for a loss. A backward pass reads y's gradient and x or y (a batch norm reads both twice, a loss only its
+// logits, a rotation only the gradient), and writes x's gradient. A step reads the gradient, and reads and writes the weight
+// and its state: the momentum of sgd, the two moments of adamw.
 const std::map<std::string, double> kWalks{
     {"relu forward", 2},
     {"relu backward", 3},
@@ -55,7 +55,7 @@ TEST(MemoryCases, EveryOpIsMeasuredInBothDirectionsAndSaysWhatItMustMove) {
       EXPECT_GT(row.at(side).at("alone").as_double(), 0) << side;
     }
     EXPECT_EQ(row.at("bytes").as_double(), memory.bytes());
-    // Of 1 MiB; rows of a number that is no power of 2 leave a rest.
+    // The operands have 1 MiB. Rows whose length is no power of 2 do not fill it completely.
     const double elements = memory.op == "cross_entropy c1000"    ? 262 * 1000
                             : memory.op == "cross_entropy c50257" ? 5 * 50257
                                                                   : 1 << 18;

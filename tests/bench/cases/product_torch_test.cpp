@@ -14,7 +14,7 @@ constexpr ProductShape kShape{5, 4, 3};
 
 class TorchProduct : public FakeTorch {
  protected:
-  // Of y one value is compared: the first, times `factor`.
+  // Torch reports one value of y for the comparison: here our first value, times `factor`.
   Value measured(double factor) const {
     const Contestant ours = product_case(kShape).ours;
     ours.run();

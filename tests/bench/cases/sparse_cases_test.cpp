@@ -43,7 +43,7 @@ TEST(SparseCases, ATrainedLayersRowsAreMoreUneven) {
     EXPECT_NEAR(row.at("row_kept").at("median").as_double(), 25, 8);
     return row.at("row_kept").at("p90").as_double() - row.at("row_kept").at("p10").as_double();
   };
-  // 251 independent trials at 0.1 spread by 2.6 * sqrt(22.6) = 12 elements.
+  // 251 independent trials at 0.1 have a spread of 2.6 * sqrt(22.6) = 12 elements.
   EXPECT_NEAR(spread_of(Magnitudes::independent), 12, 3);
   EXPECT_GT(spread_of(Magnitudes::trained), 20);
 }

@@ -17,7 +17,7 @@ TEST(SparseNetworks, AreChosenByTheirText) {
   EXPECT_TRUE(sparse_networks("no such network").empty());
 }
 
-// The smallest of them end to end; what it computes is compared with the dense network before anything is timed.
+// The smallest network, end to end. Its outputs are compared with the dense network's before anything is timed.
 TEST(SparseNetworks, ARowSaysWhatWasMeasured) {
   const Value row = measure_sparse_network(sparse_networks("mobilenet_v1 1x").front(), 1);
   EXPECT_NEAR(row.at("density").as_double(), 0.1, 1e-4);

@@ -29,7 +29,7 @@ TEST(SparseTorchTargets, TorchGetsOurInputAndTheZerosOfOurWeight) {
   EXPECT_EQ(std::ranges::count(weight, 0.0f), 30);
 }
 
-// One value of y is compared: the first.
+// Only one value of y is compared: the first.
 TEST_F(SparseTorch, ItsFastestWayIsTheRivalAndItsDenseProductStandsAside) {
   const LayerPair pair = sparse_pair(kTarget.of);
   const double first = pair.compressed->forward(Var(pair.x), {}).value().to_vector<float>().front();

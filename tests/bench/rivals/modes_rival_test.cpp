@@ -13,8 +13,8 @@ namespace {
 
 using ModesRivalTest = FakeTorch;
 
-// "quick" takes 2 ms in channels_last and 4 ms otherwise, and in channels_last 1 ms where threads spin, 1.05 ms in one thread;
-// "close" 2.1 ms and 30 ms; "broken" cannot be built, and torch ends under "deadly".
+// "quick" takes 4 ms, and in channels_last 2 ms, or 1 ms if threads spin, or 1.05 ms in one thread. "close" takes 30 ms, and in
+// channels_last 2.1 ms. "broken" cannot be built, and torch exits under "deadly".
 constexpr const char* kWays = R"(values)
   if [ $word = deadly ]; then exit 3; fi
   if [ $word = broken ]; then echo '{"failed": "no such mode"}'; else echo '{"values": [1, -2, 0.5]}'; fi ;;
@@ -71,7 +71,7 @@ TEST_F(ModesRivalTest, OnlySomeWaysAreSweptWhereAskedFor) {
   const TorchProgram torch = program(kModes, kWays);
   const TorchSweep<ModeWay> swept =
       sweep_ways(torch, {.least_runs = 3, .only = "quick, contiguous, avx2, default"}, {1, -2, 0.5});
-  ASSERT_EQ(swept.rows.as_list().size(), 2u);  // and the other wait policy
+  ASSERT_EQ(swept.rows.as_list().size(), 2u);  // two wait policies
   EXPECT_EQ(swept.finalists.front().mode, "quick");
   EXPECT_EQ(message_of<ConfigError>([&] {
               sweep_ways(torch, {.only = "slow"}, {1, -2, 0.5});
@@ -95,7 +95,7 @@ TEST_F(ModesRivalTest, OtherValuesVoidTheSweep) {
 }
 
 TEST(CheckValues, IsRelativeToTheLargestAndRefusesNaN) {
-  EXPECT_NEAR(check_values({100.005f, 1}, {100, 1}, "torch"), 5e-5, 1e-6);  // half a unit of 1e-4 of 100, in float
+  EXPECT_NEAR(check_values({100.005f, 1}, {100, 1}, "torch"), 5e-5, 1e-6);  // 0.005 of 100, in float
   EXPECT_THROW(check_values({100.02f, 1}, {100, 1}, "torch"), NumericError);
   EXPECT_THROW(check_values({1, NAN}, {1, NAN}, "torch"), NumericError);
   EXPECT_EQ(message_of<NumericError>([] { check_values({1, 2}, {1}, "torch"); }), "torch gives 1 values, ours are 2");

@@ -1,4 +1,4 @@
-// The network in oneDNN's primitives computes what our ops do, in both layouts and run after run.
+// The network built from oneDNN's primitives computes what our ops do, in both layouts and on every run.
 #include "bench/rivals/onednn_network.h"
 
 #include <gtest/gtest.h>

@@ -9,7 +9,7 @@
 namespace tessera::bench {
 namespace {
 
-// Of a mask that keeps the blocks marked in `blocks`, row by row, `across` of them a row.
+// The index of a mask that keeps the blocks marked in `blocks`: row by row, with `across` blocks in a row.
 SparseIndex kept_blocks(const std::vector<int>& blocks, std::int64_t across, std::int64_t size) {
   const std::int64_t rows = std::ssize(blocks) / across * size, columns = across * size;
   Tensor mask = Tensor::zeros({rows, columns}, DType::u8);
@@ -19,7 +19,7 @@ SparseIndex kept_blocks(const std::vector<int>& blocks, std::int64_t across, std
   return sparse_index(mask);
 }
 
-// Values 1, 2, ... of the index as a dense matrix.
+// The dense matrix in which the elements of the index have the values 1, 2, ...
 std::vector<float> dense_of(const SparseIndex& index) {
   std::vector<float> dense(index.rows * index.columns);
   for (std::int64_t row = 0; row < index.rows; ++row) {
@@ -68,7 +68,7 @@ std::vector<float> read_ell(const SparseIndex& index, const EllIndex& ell) {
   return dense;
 }
 
-const std::vector<int> kRagged{0, 1, 1, 0, 0, 0, 1, 1, 1};  // 3x3 blocks: two, none, three in a row
+const std::vector<int> kRagged{0, 1, 1, 0, 0, 0, 1, 1, 1};  // 3x3 blocks: rows of two, none and three
 
 TEST(SparseFormats, BlocksHoldWhatTheIndexKeeps) {
   for (const std::int64_t size : {1, 2, 5}) {
@@ -108,10 +108,10 @@ TEST(SparseFormats, WhatIsNotWholeBlocksIsRefused) {
   EXPECT_THROW(block_index(index, 8), ShapeError);
   EXPECT_THROW(block_index(index, 3), ShapeError);
   EXPECT_THROW(block_index(index, 0), ShapeError);
-  SparseIndex moved = index;  // its first row has a block beside the grid
+  SparseIndex moved = index;  // its first row has a block off the grid
   std::iota(moved.indices.begin(), moved.indices.begin() + 4, 2);
   EXPECT_THROW(block_index(moved, 4), ShapeError);
-  SparseIndex split = index;  // its first row is not that of its block
+  SparseIndex split = index;  // its first row differs from the rest of its block
   std::iota(split.indices.begin(), split.indices.begin() + 4, 4);
   EXPECT_THROW(block_index(split, 4), ShapeError);
 }

@@ -19,7 +19,7 @@ Value to_value(const NamedWay& way) {
   return value;
 }
 
-// Takes what its name says.
+// Sets the time that the way's name states, or fails as the name says.
 void measure(const NamedWay& way, Value& row) {
   if (way.name == "ends") throw IoError("child: it ended");
   if (way.name == "fails") {
@@ -65,7 +65,7 @@ TEST(FinalistTimes, TheRivalIsTheLowestMedianAndRatiosAreOfRounds) {
   report_times(row, times, std::vector<NamedWay>{{"a"}, {"b"}});
   EXPECT_EQ(row.at("tessera_ms").at("median").as_double(), 4);
   EXPECT_EQ(row.at("torch_ms").at("median").as_double(), 8);
-  EXPECT_EQ(row.at("ratio").at("median").as_double(), 2);  // of 2, 0.5 and 4
+  EXPECT_EQ(row.at("ratio").at("median").as_double(), 2);  // median of 2, 0.5 and 4
   EXPECT_EQ(row.at("ratio").at("of_medians").as_double(), 2);
   EXPECT_EQ(numbers(row.at("torch_ms").at("rounds")), (std::vector<double>{8, 4, 8}));
   EXPECT_EQ(row.at("tessera_ms").at("alone").as_double(), 5);

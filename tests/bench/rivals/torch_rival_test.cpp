@@ -16,7 +16,7 @@ TEST_F(TorchRivalTest, ARivalWithASlowProductIsNotFair) {
   TorchRival rival(program(R"({"version": "0"})", R"(matmul) echo '{"gflops": 60}' ;;)"), {});
   EXPECT_EQ(rival.environment().at("version").as_string(), "0");
   EXPECT_EQ(fair_product(rival, [](int) { return 100.0; }).gflops, 60);
-  double peak = 120;  // a processor that was slowed down at first
+  double peak = 120;  // each attempt measures a lower peak
   EXPECT_EQ(fair_product(
                 rival, [&](int) { return peak -= 15; }, [] {})
                 .peak,
@@ -32,7 +32,7 @@ TEST_F(TorchRivalTest, ARivalWithASlowProductIsNotFair) {
   EXPECT_EQ(pauses, 11);
 }
 
-// The first product is as it should be; behind the peak they are slow.
+// The first product is fast enough. Those after the measurement of the peak are slow.
 TEST_F(TorchRivalTest, AProductBeforeThePeakCounts) {
   TorchRival rival(program(R"({"version": "0"})", R"(matmul) echo "{\"gflops\": ${rate:-100}}"; rate=50 ;;)"), {});
   EXPECT_EQ(fair_product(rival, [](int) { return 100.0; }).gflops, 100);
@@ -89,7 +89,7 @@ TEST_F(TorchRivalTest, SettingsReachIt) {
   EXPECT_EQ(seen({.one_thread = true}), "1 --channels-last 1 passive");
 }
 
-// Its own libraries on a GPU, whatever ours were found in.
+// Code compiled for one instruction set must not be reused for another, so each set has a separate compiler cache.
 TEST_F(TorchRivalTest, EveryInstructionSetHasACompilersCacheOfItsOwn) {
   const TorchProgram torch = program("{}", R"(show) echo "[\"$ATEN_CPU_CAPABILITY $TORCHINDUCTOR_CACHE_DIR\"]" ;;)");
   const auto shown = [&](bool avx512) { return TorchRival(torch, {.avx512 = avx512}).ask("show").as_list()[0].as_string(); };

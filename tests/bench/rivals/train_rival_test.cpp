@@ -13,8 +13,8 @@ namespace {
 
 using TrainRivalTest = FakeTorch;
 
-// A step takes 5 ms, in channels_last 4 ms, there with the tuned malloc 2 ms, and under that and the default wait policy 2.2 ms.
-// Torch aborts where it compiles in the contiguous layout. Its memory is 300 KiB, in channels_last 500 KiB.
+// A step takes 5 ms, or 4 ms in channels_last: there 2 ms with the tuned malloc, or 2.2 ms with it and the default wait policy.
+// Torch aborts if it compiles in the contiguous layout. Its memory is 300 KiB, or 500 KiB in channels_last.
 constexpr const char* kSteps = R"(step)
   case $layout$compiled in --compiled) kill -ABRT $$ ;; esac
   case $layout${MALLOC_TOP_PAD_+tuned}${OMP_WAIT_POLICY-none} in
@@ -49,7 +49,7 @@ TEST_F(TrainRivalTest, OnlySomeSettingsAreSweptWhereAskedFor) {
   const TorchProgram torch = program(R"({"compiles": true})", kSteps);
   const TorchSweep<TorchSettings> swept = sweep_training(torch, {.steps = 2, .only = "eager, contiguous, avx2"}, kLosses);
   const Value::List& rows = swept.rows.as_list();
-  ASSERT_EQ(rows.size(), 2 + kLeaders);  // either malloc, and the other wait policy of both
+  ASSERT_EQ(rows.size(), 2 + kLeaders);  // both mallocs, then both with the other wait policy
   for (const Value& row : rows) EXPECT_FALSE(row.at("channels_last").as_bool() || row.at("compiled").as_bool());
   const TorchSweep<TorchSettings> without_images = sweep_training(torch, {.steps = 2, .images = false}, kLosses);
   for (const Value& row : without_images.rows.as_list()) {
@@ -59,7 +59,7 @@ TEST_F(TrainRivalTest, OnlySomeSettingsAreSweptWhereAskedFor) {
             "'eager, avx3' is in none of torch's settings; they read like 'eager, channels_last, avx2, default malloc'");
 }
 
-// On a GPU: eager and recorded in either layout, compiled in channels last, recorded and, as that is off here, alone.
+// On a GPU: eager and recorded in either layout; compiled only in channels_last, recorded and, as that loss is off, alone.
 TEST_F(TrainRivalTest, OnAGpuTheSweepTriesLayoutsGraphsAndTheCompilerAndLeavesOutWhatIsOff) {
   TorchProgram torch = program(R"({"compiles": true})", R"(step)
   if [ $compiled ]; then loss=3; else loss=2.5; fi

@@ -1,4 +1,4 @@
-// What every format promises, over one table: a row for each kind of layer that it holds.
+// The rules that every format obeys, over one table with a row for each kind of layer and format.
 #include "compress/formats/format.h"
 
 #include <gtest/gtest.h>
@@ -45,8 +45,8 @@ class FormatTest : public ::testing::TestWithParam<FormatCase> {
     return builtin_layers().build(entry.key, entry.value);
   }
 
-  // Whether project() finds the nearest weight, or near it, from its own start. An iteration that need not has a weight that is
-  // composed of factors of the last ranks, and begins from these at the last ranks.
+  // Whether project() comes close to the nearest weight from its default start. An iteration (CP) may not: its tests use a
+  // weight composed of factors of the last ranks, and start from these factors at the last ranks.
   bool nearest() const { return GetParam().format != "cp"; }
   Factors known_factors() const {
     const std::int64_t rank = GetParam().ranks.back()[0].value;
@@ -75,7 +75,7 @@ class FormatTest : public ::testing::TestWithParam<FormatCase> {
     const std::int64_t limit = module_->input_limit();
     return limit > 0 ? whole_numbers(GetParam().input, limit) : random_tensor(GetParam().input, DType::f32, 9);
   }
-  // Whether what is decomposed is the weight and no more: of rows of zeros behind a table's, a train may say what it likes.
+  // Whether only the weight is decomposed. A train may give any values in the zero rows that pad a table.
   bool whole() const { return !dense_.looked_up || product_of(padded_modes(dense_.out, 2)) == dense_.out; }
   static Tensor forward(Module& module, const Tensor& x) { return module.forward(Var(x), {}).value(); }
 
@@ -128,7 +128,7 @@ TEST_P(FormatTest, CostsAreThoseOfTheLayer) {
   }
 }
 
-// Between a 1x1 convolution over 7 x 9 pixels, a 3x3 one with stride 1 and another 1x1: two narrow images; and so on.
+// For tucker2 the elements between a 1x1 convolution over 7 x 9 pixels, the 3x3 one with stride 1, and another 1x1; and so on.
 TEST(Formats, CountTheElementsBetweenTheFactors) {
   const DenseLayer conv{.path = "conv", .out = 7, .in = 5, .kernel = {3, 3}, .input = {7, 9}, .output = {5, 4}};
   const Format& tucker2 = format_named("tucker2");
@@ -149,7 +149,7 @@ TEST(Formats, CountTheElementsBetweenTheFactors) {
   EXPECT_EQ(format_named("tt").cost(rows, tt_ranks(Modes{2})).activations, 11 * 3 * 2 * 5);
 }
 
-// Each tail alone is a lower bound, together they are an upper one (De Lathauwer et al. 2000; Eckart & Young for one).
+// Each tail is a lower bound, and together they give an upper bound (De Lathauwer et al. 2000; Eckart & Young for one mode).
 TEST_P(FormatTest, ErrorFallsWithRankBetweenTheBoundsOfItsSpectra) {
   const std::vector<std::vector<double>> spectra = format_.spectra(dense_.weight());
   ASSERT_EQ(spectra.size(), format_.largest_ranks(dense_).size());
@@ -315,7 +315,7 @@ TEST(Formats, ATrainSplitsTheRowsOfATableAndItsWidthAsAsked) {
   const auto reason = [&](const ModesConfig& modes) {
     return held(modes, [&](const Format& format) { return format.why_not(dense); });
   };
-  // 37·37·37 rows of 8·8·12.
+  // The table has 37·37·37 rows of 8·8·12.
   EXPECT_EQ(cost({.count = 3}, tt_ranks(Modes{16, 20})).parameters, 37 * 8 * 16 + 16 * 37 * 8 * 20 + 20 * 37 * 12);
   EXPECT_EQ(cost({.count = 3}, tt_ranks(Modes{16, 20})).macs, 9 * (8 * 16 * 8 * 20 + 64 * 20 * 12));
   EXPECT_EQ(cost({.out = {30, 41, 41}}, tt_ranks(Modes{2, 3})).parameters, 30 * 8 * 2 + 2 * 41 * 8 * 3 + 3 * 41 * 12);
@@ -327,7 +327,7 @@ TEST(Formats, ATrainSplitsTheRowsOfATableAndItsWidthAsAsked) {
   EXPECT_TRUE(format_named("tt").lowers_macs());
 }
 
-// Garipov et al. 2016 count their trains so, beside ranks that none is decomposed to.
+// The parameter count of Garipov et al. 2016, at ranks that no decomposition here uses.
 TEST(Formats, ATrainOverPairsHasThePublishedParameters) {
   const std::unique_ptr<Format> pairs = format_named("tt_garipov").with_modes({.out = {4, 8, 4}, .in = {4, 4, 4}});
   const DenseLayer conv{

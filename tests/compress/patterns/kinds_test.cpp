@@ -1,4 +1,4 @@
-// What single patterns keep.
+// What each pattern keeps.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -14,12 +14,12 @@
 namespace tessera::testing {
 namespace {
 
-// A set of units, by the bits of a number.
+// A set of units: bit u is set if unit u is in the set.
 using Units = std::uint32_t;
 
 struct Search {
   std::vector<Tensor> scores;
-  // Elements of unit `u`: pairs of a weight and an index in it.
+  // The elements of unit `u`: pairs of a weight and an index into it.
   std::vector<std::vector<std::pair<std::size_t, std::int64_t>>> units;
 
   Masks masks_of(Units set) const {
@@ -36,7 +36,7 @@ struct Search {
     for (const auto& [weight, i] : units[u]) squares += std::pow(static_cast<double>(scores[weight].data<float>()[i]), 2);
     return std::sqrt(squares);
   }
-  // Of all sets with `kept` elements at most, for which `allowed` holds, the one whose units' norms add up to most.
+  // Of all sets with at most `kept` elements that are `allowed`, the one with the largest sum of unit norms.
   Masks best(std::int64_t kept, const std::function<bool(Units)>& allowed) const {
     Units best = 0;
     double most = -1;
@@ -50,7 +50,7 @@ struct Search {
   }
 };
 
-// The units of `pattern`, all of one size, against all sets of them.
+// Compares the set that `pattern` chooses, whose units have one size, with the best of all sets.
 void expect_best_set(const PatternConfig& pattern, const Search& search, const std::function<bool(Units)>& allowed) {
   const auto unit = static_cast<std::int64_t>(search.units.front().size());
   for (std::int64_t kept = 2 * unit; kept <= size_of(search.scores); ++kept) {
@@ -61,7 +61,7 @@ void expect_best_set(const PatternConfig& pattern, const Search& search, const s
   }
 }
 
-// No set of as many elements scores higher than that of a full sort, over several weights together.
+// No set of the same size scores higher than that of a full sort over several weights together.
 TEST(Unstructured, KeepsTheHighestOfAllWeights) {
   const std::unique_ptr<const Pattern> pattern = make_pattern({});
   const std::vector<Tensor> scores = random_scores({{13, 7}, {5, 3, 3, 2}, {1, 1}}, 1);
@@ -86,7 +86,7 @@ TEST(Unstructured, OfEqualScoresTheFirstAreKept) {
 }
 
 TEST(Block, KeepsTheBestOfATapAndSmallerOnesAtTheEnds) {
-  // Two taps of three inputs; blocks of 2 x 2 end in blocks of 2 x 1. Norm over size: 1, 1.06, 1, 0.71.
+  // Two taps of three inputs. Blocks of 2 x 2 end in blocks of 2 x 1. Norm over size: 1, 1.06, 1, 0.71.
   const std::vector<Tensor> scores{Tensor::from<float>({2, 2, 1.5, 2, 2, 1,  //
                                                         2, 2, 1.5, 2, 2, 1},
                                                        {2, 1, 2, 3})};
@@ -132,7 +132,7 @@ TEST(NOfM, KeepsTheLargestOfEachGroupOfInputs) {
   }
 }
 
-// Groups one by one: every choice of n elements of m.
+// Each group is checked against every choice of n elements of m.
 TEST(NOfM, NoSetOfEachGroupScoresHigher) {
   for (const auto& [n, m] : {std::pair{1, 4}, {2, 4}, {2, 8}, {3, 4}}) {
     const std::vector<Tensor> scores = random_scores({{5, 8}, {3, 2, 1, 16}}, 11);
@@ -160,7 +160,7 @@ TEST(NOfM, NoSetOfEachGroupScoresHigher) {
   }
 }
 
-// Nine outputs of four elements; each weight keeps one.
+// Nine outputs of four elements. Each weight keeps at least one.
 TEST(Channel, NoSetOfOutputsScoresHigher) {
   Search search{.scores = random_scores({{5, 4}, {4, 1, 2, 2}}, 8), .units = {}};
   for (std::size_t w = 0; w < 2; ++w) {
@@ -181,7 +181,7 @@ TEST(Channel, KeepsTheBestOutputsAndOneOfEachWeight) {
   EXPECT_EQ(ones(pattern->project(scores, 0)), 3);
 }
 
-// A budget of two weights. The wide one has the lower scores throughout; also in masks that follow each other.
+// Two weights share a budget. The first has lower scores throughout. Each mask is a subset of the one before.
 TEST(Channel, LeavesEachWeightATenthOfTheShareThatIsAsked) {
   std::vector<Tensor> scores{random_scores({64, 3, 3, 16}, 1), random_scores({64, 3, 3, 16}, 2)};
   for (std::int64_t i = 0; i < scores[0].numel(); ++i) scores[0].data<float>()[i] *= 0.001F;

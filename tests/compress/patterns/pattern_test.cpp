@@ -1,4 +1,4 @@
-// Every pattern against what any set of its kind must be: the best-scored one of the asked size.
+// Compares every pattern with what any set of its kind must be: the best-scored set of the requested size.
 #include "compress/patterns/pattern.h"
 
 #include <gtest/gtest.h>
@@ -15,7 +15,7 @@
 namespace tessera::testing {
 namespace {
 
-// The scores with `value` where the mask is 0.
+// The scores, with `value` where the mask is 0.
 std::vector<Tensor> masked(const std::vector<Tensor>& scores, const Masks& masks, float value) {
   std::vector<Tensor> all;
   for (std::size_t i = 0; i < scores.size(); ++i) {
@@ -27,7 +27,7 @@ std::vector<Tensor> masked(const std::vector<Tensor>& scores, const Masks& masks
   return all;
 }
 
-// A mask as outputs by positions.
+// A mask as a matrix of outputs by positions.
 struct Matrix {
   explicit Matrix(const Tensor& mask)
       : outputs(mask.dim(0)), positions(mask.numel() / mask.dim(0)), bits(mask.to_vector<std::uint8_t>()) {}
@@ -47,7 +47,7 @@ struct Matrix {
 
 bool is_anything(const Tensor&) { return true; }
 
-// Blocks of 2 outputs by 3 inputs.
+// Whether the mask consists of blocks of 2 outputs by 3 inputs.
 bool is_of_blocks(const Tensor& mask) {
   const Matrix matrix(mask);
   const std::int64_t inputs = mask.dim(-1);
@@ -68,8 +68,8 @@ bool is_two_of_four(const Tensor& mask) {
   return true;
 }
 
-// Outputs that keep something, in order, three a tile: the same positions in each of a tile. Outputs of a tile that lost all its
-// positions cannot be told from others and are skipped.
+// Whether the mask consists of tiles: of the outputs that keep anything, three in a row keep the same positions. Outputs of a
+// tile without any positions look like pruned ones and are skipped.
 bool is_of_tiles(const Tensor& mask) {
   const Matrix matrix(mask);
   std::vector<std::int64_t> left;
@@ -84,7 +84,7 @@ bool is_of_tiles(const Tensor& mask) {
   return true;
 }
 
-// Tiles of three that outputs with the same positions make, in their order; those with none are left out.
+// Counts the tiles: runs of up to three consecutive outputs with the same positions. Empty outputs are left out.
 std::int64_t tile_count(const Tensor& mask) {
   const Matrix matrix(mask);
   std::int64_t count = 0, width = 0, last = -1;
@@ -113,7 +113,7 @@ bool is_of_outputs(const Tensor& mask) {
 struct Case {
   PatternConfig config;
   bool (*feasible)(const Tensor& mask);
-  // Fewer elements than this are missing from what was asked for; more than asked are kept only where this many are the least.
+  // Less than one unit is missing from the requested count. More is kept only if one unit is the minimum.
   std::int64_t (*unit)(const Shape& weight);
 };
 
@@ -211,7 +211,7 @@ TEST_P(Patterns, ASetOfTheirKindStaysAsItIs) {
   }
 }
 
-// As gradual pruning does: what went does not come back, and the asked count is still met.
+// As in gradual pruning: removed elements do not come back, and the requested count is still met.
 TEST_P(Patterns, SetsOfFallingSizeLieInEachOther) {
   const std::vector<Shape> fit = shapes();
   const std::vector<Tensor> scores = random_scores(fit, 9);

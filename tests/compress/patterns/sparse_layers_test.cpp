@@ -1,4 +1,4 @@
-// Sparse layers with the masks of every pattern against the dense layer whose weight has the same mask.
+// Sparse layers with masks of every pattern, compared with the dense layer whose weight has the same mask.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -24,7 +24,7 @@ struct Pair {
   Shape input;
 };
 
-// Adds the pair of a layer whose weight can have the pattern.
+// Adds a pair of layers if the weight can have the pattern.
 template <class Sparse, class Layer, class Config>
 void add_pair(std::vector<Pair>& pairs, const Config& config, const Pattern& pattern, double density, const Shape& input) {
   auto dense = std::make_unique<Layer>(config);
@@ -37,7 +37,7 @@ void add_pair(std::vector<Pair>& pairs, const Config& config, const Pattern& pat
   pairs.push_back({.dense = std::move(dense), .sparse = std::move(sparse), .input = input});
 }
 
-// Tiles of 6 outputs, the last one of 4, and blocks that do not divide the outputs; odd sizes, and weights of few elements.
+// Tiles of 6 outputs (the last of 4), blocks that do not divide the outputs, odd sizes, and weights of few elements.
 std::vector<Pair> pairs_of(const Pattern& pattern, double density) {
   std::vector<Pair> pairs;
   const auto linear = [&](std::int64_t in, std::int64_t out, std::int64_t rows) {
@@ -76,7 +76,7 @@ TEST(SparseLayersOfPatterns, EqualTheMaskedDenseLayerForwardAndBothGradients) {
         }
       }
     }
-    // Products that took the way of this round.
+    // The products that ran in this round's way.
     const std::set<std::string>& taken = scope.log().forced;
     for (const char* const pass : {"forward", "backward_input", "backward_weight"}) {
       for (const char* const layer : {" linear ", " conv2d "}) {

@@ -1,4 +1,4 @@
-// Sets of tiles against their definition.
+// Compares sets of tiles with their definition.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -16,7 +16,7 @@
 namespace tessera::testing {
 namespace {
 
-// The definition of a set of tiles, written without regard to speed: outputs one by one, then columns of tiles one by one.
+// The definition of a set of tiles without optimisation: outputs one by one, then columns of tiles one by one.
 class NaiveTiles {
  public:
   NaiveTiles(const std::vector<Tensor>& scores, std::int64_t kept, std::int64_t group) : scores_(scores), group_(group) {
@@ -111,8 +111,8 @@ TEST(Tile, IsTheNaiveChoice) {
   }
 }
 
-// Some outputs of each weight, in tiles of `group`, and some positions of these: as many as fit into `kept` elements, all at
-// random.
+// Random tiles: some outputs of each weight, in tiles of `group`, and random positions of these tiles, as many as fit into
+// `kept` elements.
 Masks random_tiles(const std::vector<Shape>& shapes, std::int64_t kept, std::int64_t group, std::mt19937& random) {
   struct Column {
     std::size_t weight;
@@ -182,13 +182,13 @@ TEST(TileElement, HoldsTheTilesOfASmallerCountAndTheBestOfTheRest) {
   EXPECT_EQ(ones(alone), single) << "fewer than the single elements: no tile";
 }
 
-// Scores of a weight in tiles of 8 outputs, each tile with positions of its own. Every fifth output goes first, and single
-// elements stand out.
+// Scores of a weight in tiles of 8 outputs, where each tile favours other positions. Every fifth output scores lowest, and
+// single elements stand out.
 Tensor tiled_scores() {
   constexpr std::int64_t kOutputs = 40, kPositions = 180;
   const Tensor scores = random_scores({kOutputs, 3, 3, 20}, 19), by_tile = random_scores({4, kPositions}, 20);
   const Tensor spikes = random_scores({kOutputs, kPositions}, 21);
-  std::int64_t rank = 0;  // among the outputs that stay
+  std::int64_t rank = 0;  // rank among the outputs that stay
   for (std::int64_t o = 0; o < kOutputs; ++o) {
     for (std::int64_t k = 0; k < kPositions; ++k) {
       float& score = scores.data<float>()[o * kPositions + k];
@@ -202,7 +202,7 @@ Tensor tiled_scores() {
   return scores;
 }
 
-// Whether each output that holds anything holds what one beside it does: the rows of a full tile are equal.
+// Whether each non-empty output equals a neighbouring one: the rows of a full tile are equal.
 bool is_of_full_tiles(const Tensor& mask) {
   std::vector<Bits> rows;
   for (std::int64_t o = 0; o < mask.dim(0); ++o) {

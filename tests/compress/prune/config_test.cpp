@@ -1,4 +1,4 @@
-// What a `prune` block says of its pattern, and what it must not.
+// What a `prune` block may and may not say of its pattern.
 #include "compress/prune/config.h"
 
 #include <gtest/gtest.h>

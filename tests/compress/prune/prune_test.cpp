@@ -1,4 +1,4 @@
-// What pruning does to weights, step by step.
+// What pruning does to the weights, step by step.
 #include "compress/prune/prune.h"
 
 #include <gtest/gtest.h>
@@ -58,7 +58,7 @@ TEST_F(Pruning, WhatIsPrunedStaysPruned) {
   }
 }
 
-// A pruned output is zero behind its bias and its norm; of what is kept nothing changes.
+// A pruned output stays zero after its bias and its norm. Kept outputs do not change.
 TEST_F(Pruning, ChannelsTakeBiasAndNormAlong) {
   PruneConfig asked = config(0.5);
   asked.pattern.pattern = "channel";
@@ -95,7 +95,7 @@ TEST_F(Pruning, OtherPatternsLeaveBiasAndNormAlone) {
   EXPECT_FALSE(model_->child("norm").parameter("bias").mask().defined());
 }
 
-// Two layers whose outputs a sum adds lose the same ones, by their norms together, in every scope.
+// Two layers whose outputs are added lose the same outputs, by their joint norms, in every scope.
 TEST(CoupledPruning, TakesTheSameOutputsOfEveryTermOfASum) {
   for (const char* scope : {"layer", "global", "erk"}) {
     SCOPED_TRACE(scope);
@@ -146,7 +146,7 @@ TEST_F(Pruning, StartsFromASparseNetworkAndRefusesToPruneNothing) {
   EXPECT_FALSE(mask_problems(config(0.8), *model_).empty()) << "to one weight";
 }
 
-// Each weight goes from its own sparsity to its own target: of all together more are zero already than the targets ask for.
+// Each weight has a separate start and target: overall more weights are zero already than the targets ask for.
 TEST_F(Pruning, IsRefusedOnlyWhereNoWeightIsBelowItsTarget) {
   PruneConfig before = config(0.9);
   before.layers = Value("wide");
@@ -170,7 +170,7 @@ TEST_F(Pruning, IsRefusedOnlyWhereNoWeightIsBelowItsTarget) {
   }
 }
 
-// By erk a large weight becomes so sparse that single elements are all that it would have.
+// ERK makes a large weight so sparse that only single elements would be left.
 TEST_F(Pruning, TileElementNeedsATileInEachWeight) {
   PruneConfig asked = config(0.94);
   asked.pattern.pattern = "tile_element";
@@ -184,7 +184,7 @@ TEST_F(Pruning, TileElementNeedsATileInEachWeight) {
   EXPECT_TRUE(problems[0].message.ends_with(", which leaves it no tile")) << problems[0].message;
 }
 
-// Tiles out of what an unstructured mask left: no weight comes back, and the target is met all the same.
+// The pattern forms tiles out of an unstructured mask. No weight comes back, and the target is still met.
 TEST_F(Pruning, APatternStartsFromAnotherOnesMask) {
   PruneConfig asked = config(0.5);
   asked.layers = Value("wide");

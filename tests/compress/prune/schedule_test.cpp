@@ -1,4 +1,4 @@
-// When a stage prunes, and how far, against the formulas.
+// When and how far a stage prunes, compared with the formulas.
 #include "compress/prune/schedule.h"
 
 #include <gtest/gtest.h>

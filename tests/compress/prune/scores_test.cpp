@@ -1,4 +1,4 @@
-// What weights are kept by, against the formulas.
+// Compares the scores by which weights are kept with their formulas.
 #include "compress/prune/scores.h"
 
 #include <gtest/gtest.h>
@@ -23,7 +23,7 @@ class Scores : public ::testing::Test {
     }
   }
 
-  // Of batch i: i + 1 times 1e-12 (k + 1) at element k, so small that its square is 0 in f32.
+  // The gradients of batch i are (i + 1) * 1e-12 * (k + 1) at element k, so small that their squares are 0 in f32.
   LossGradients gradients() {
     return [this](std::int64_t first, std::int64_t count, const std::function<void()>& each) {
       for (std::int64_t i = first; i < first + count; ++i) {

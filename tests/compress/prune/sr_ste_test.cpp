@@ -1,4 +1,4 @@
-// What SR-STE lets a forward see, what it adds to gradients, and what it leaves.
+// SR-STE: what a forward pass sees, what is added to the gradients, and what remains at the end.
 #include "compress/prune/sr_ste.h"
 
 #include <gtest/gtest.h>
@@ -37,7 +37,7 @@ class SrSteHook : public ::testing::Test {
   }
   Parameter& weight() { return model_.child("wide").parameter("weight"); }
   Values values() { return weight().value().to_vector<float>(); }
-  // By the pattern itself.
+  // The masked values, computed by the pattern itself.
   Values masked_values() {
     const Tensor scores = magnitudes(weight().value());
     const Tensor mask = NOfMPattern({.n = 2, .m = 4}).project({&scores, 1}, scores.numel()).front();
@@ -57,7 +57,7 @@ class SrSteHook : public ::testing::Test {
 TEST_F(SrSteHook, AForwardSeesTheMaskOfItsWeightsAndTheUpdateAllOfThem) {
   SrSte hook(config(), model_, kStage);
   hook.on_stage_begin(model_);
-  weight().value().data<float>()[0] = weight().value().data<float>()[1] = 0.5F;  // equal ones: the first are kept
+  weight().value().data<float>()[0] = weight().value().data<float>()[1] = 0.5F;  // of equal values the first are kept
   weight().value().data<float>()[2] = weight().value().data<float>()[3] = -0.5F;
   const Values dense = values(), masked = masked_values();
   const void* const place = weight().value().raw();
@@ -74,7 +74,7 @@ TEST_F(SrSteHook, AForwardSeesTheMaskOfItsWeightsAndTheUpdateAllOfThem) {
   }
 }
 
-// AdamW's form: outside of the gradient, with the step's learning rate; not in a step whose gradients overflowed.
+// AdamW's form of the pull: outside the gradient, with the step's learning rate, and not if the step's gradients overflowed.
 TEST_F(SrSteHook, ADecoupledPullLeavesTheGradientAlone) {
   SrSte hook(config(0.5), model_, kStage, true);
   hook.on_stage_begin(model_);
@@ -134,7 +134,7 @@ TEST_F(SrSteHook, EvaluationsSeeTheMaskOfWhateverWeightsAreThere) {
   EXPECT_THROW(hide_as_evaluated(hook.state(), none), IoError);
   const State state = hook.state();
   hook.between_steps(model_, 10);
-  hide_as_evaluated(hook.state(), none);  // the weights' own masks hold
+  hide_as_evaluated(hook.state(), none);  // the weights' masks apply
   SrSte other(config(), model_, kStage);
   EXPECT_NO_THROW(other.load_state(state));
   EXPECT_THROW(other.load_state({}), IoError);
@@ -159,7 +159,7 @@ TEST_F(SrSteHook, FreezesWithinTheStage) {
   EXPECT_EQ(problems[0].key, "sr_ste.freeze");
 }
 
-// f64 too, groups of any size, and NaN is not hidden.
+// Covers f64 too, and groups of any size. NaN is never hidden.
 TEST(SrSteKernel, KeepsTheLargestOfEachGroup) {
   const Tensor weight = Tensor::from(std::vector<double>{1, -3, 2, 0.5, -1, 1, NAN, 0, 0}, {9});
   const Tensor dense = Tensor::empty_like(weight);

@@ -1,4 +1,4 @@
-// Which weights are pruned, and how many of each stay.
+// Which weights are pruned, and how many elements of each stay.
 #include "compress/prune/targets.h"
 
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ TEST_F(Pruning, TellsWhatItLeavesOut) {
   EXPECT_EQ(line, "prune: left out: narrow.weight has 5 outputs; a block takes 8");
 }
 
-// Sparse layers are left out, but still count as the first or last layer.
+// Sparse layers are left out, but still count as the first or the last layer.
 TEST_F(Pruning, LeavesOutLayersThatAreSparseAlready) {
   Linear dense(LinearConfig{.in = 12, .out = 10});
   dense.weight().set_mask(Tensor::full({10, 12}, 1, DType::u8));
@@ -125,7 +125,7 @@ TEST_F(Pruning, RulesThatAreForNoPrunedLayerAreNamed) {
   problem_of({{Value("wide"), 0.9}, {Value("*"), 0.7}}, "sparsity.targets[0].layers", "later rules take every layer");
 }
 
-// Each with parameters that two weights of 32 channels can hold; the sparsity is the pattern's own or the target.
+// Each pattern with parameters that fit two weights of 32 channels. The sparsity is fixed by the pattern or is the target.
 TEST_F(Pruning, EveryPatternMeetsTheTargetInEveryScope) {
   for (const std::string_view name : pattern_names()) {
     for (const char* scope : {"layer", "global", "erk"}) {
@@ -184,7 +184,7 @@ TEST_F(Pruning, ErkKeepsByTheShapes) {
     SCOPED_TRACE(sparsity);
     const std::vector<Budget> parts = budgets("erk", all, sparsity);
     std::int64_t elements = 0;
-    double left = 0, sums = 0;  // of the weights that do not keep all: elements kept, sizes
+    double left = 0, sums = 0;  // kept elements and sizes of the weights that lose some
     std::vector<double> sum_of(all.size());
     for (std::size_t i = 0; i < all.size(); ++i) {
       for (const std::int64_t size : all[i].parameter->value().shape()) sum_of[i] += static_cast<double>(size);

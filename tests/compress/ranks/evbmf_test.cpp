@@ -10,7 +10,7 @@
 namespace tessera {
 namespace {
 
-// In [-0.5, 0.5), as tests/oracle/evbmf_ranks.py has it.
+// A number in [-0.5, 0.5), computed as in tests/oracle/evbmf_ranks.py.
 double uniform(std::int64_t i, std::int64_t j, int seed) {
   const double x = std::sin(12.9898 * static_cast<double>(i) + 78.233 * static_cast<double>(j) + 37.719 * seed) * 43758.5453;
   return x - std::floor(x) - 0.5;
@@ -36,7 +36,7 @@ std::vector<double> spectrum(const Case& c) {
   return linalg::svd(y).s.to_vector<double>();
 }
 
-// `found`: what EVBMF of musco-pytorch 1.0.6 (PyPI) gives for these matrices, as tests/oracle/evbmf_ranks.py prints it.
+// `found`: the rank by EVBMF of musco-pytorch 1.0.6 (PyPI) for these matrices, printed by tests/oracle/evbmf_ranks.py.
 TEST(Evbmf, FindsTheRanksOfAPublishedImplementation) {
   const Case cases[]{{40, 60, 0, 0.0, 1.0, 0},  {40, 60, 5, 8.0, 1.0, 5},   {90, 30, 7, 6.0, 0.5, 7},
                      {32, 32, 3, 2.0, 1.0, 1},  {64, 576, 20, 4.0, 1.0, 8}, {10, 400, 10, 50.0, 0.01, 9},

@@ -1,4 +1,4 @@
-// The least loss within a budget, against every choice there is.
+// Compares the least loss within a budget with every possible choice.
 #include "compress/ranks/knapsack.h"
 
 #include <gtest/gtest.h>
@@ -30,7 +30,7 @@ TEST(Knapsack, FindsTheLeastLoss) {
     for (auto& options : layers) {
       for (int i = 0; i < 1 + trial % 4; ++i) options.push_back({whole(20), whole(50)});
     }
-    const double budget = 40;  // of whole costs: the grid rounds none of them
+    const double budget = 40;  // costs are whole, so that the grid rounds none
     const auto chosen = least_loss(layers, budget);
     const double least = least_by_trial(layers, budget);
     ASSERT_EQ(chosen.has_value(), least < std::numeric_limits<double>::infinity()) << trial;

@@ -1,4 +1,4 @@
-// Ranks by time, on recorded times that follow a formula: what is timed, what lies between, what is chosen, what is replayed.
+// Ranks by latency, on recorded times that follow a formula: what is timed, interpolated, chosen and replayed.
 #include "compress/ranks/latency_ranks.h"
 
 #include <gtest/gtest.h>
@@ -42,16 +42,16 @@ Speed ratio(double value, double dense_ms = kDenseMs) {
   return speed;
 }
 
-// A layer takes 1 ms and 0.002 ms for each element of its core.
+// A factored layer takes 1 ms plus 0.002 ms for each element of its core.
 double formula_ms(double out, double in) { return 1 + 0.002 * out * in; }
 double formula_ms(const std::string& config) { return formula_ms(number_in(config, "rank_out"), number_in(config, "rank_in")); }
 
-// Ratio of a network whose layers, timed alone, save so many milliseconds.
+// The speed ratio of a network whose layers save `saved` milliseconds if timed alone.
 using NetworkRatio = std::function<double(double saved)>;
 NetworkRatio always(double value) {
   return [value](double) { return value; };
 }
-constexpr double kNetworkMs = 30;  // three layers and what is between them
+constexpr double kNetworkMs = 30;  // three layers and the time between them
 
 class LatencyRanksTest : public ::testing::Test {
  protected:
@@ -85,7 +85,7 @@ class LatencyRanksTest : public ::testing::Test {
     return run_pass(root_, pass, {1, 4, 4, 64}, &clock);
   }
 
-  // By the formula, of the layers that stand in the network now.
+  // The time saved by the layers now in the network, by the formula.
   double saved() const {
     double sum = 0;
     for (const Module::Child& child : root_->children()) {
@@ -94,7 +94,7 @@ class LatencyRanksTest : public ::testing::Test {
     return sum;
   }
 
-  // What a choice asks the clock, with layers' times as the formula has them and the network's as `network` says.
+  // The clock's answers that a choice needs: layers' times follow the formula, the network's ratio follows `network`.
   DecisionMap asked(double speedup, const NetworkRatio& network) {
     DecisionMap known;
     for (std::size_t before = 1; before != known.size();) {
@@ -113,7 +113,7 @@ class LatencyRanksTest : public ::testing::Test {
     return known;
   }
 
-  // Which stand where no clock may be asked.
+  // The MACs at the smallest ranks, which apply if no clock may be read.
   static std::int64_t macs_at_smallest_ranks() {
     std::unique_ptr<Module> root = network();
     FactorisePass pass(config(1.5));
@@ -131,7 +131,7 @@ TEST_F(LatencyRanksTest, LayersOfOneShapeAreTimedOnceAndOnFewPoints) {
   const DecisionScope scope({.measure = true});
   FactorisePass pass(config(1.5));
   pass.prepare(root_, {1, 4, 4, 64}, {.veto = &clock});
-  // Layers a, b and c; the first of a network needs no gradient of its input only in training, which this is not.
+  // Layers a, b and c. Only training treats the network's first layer differently (no gradient of its input).
   EXPECT_GT(timings["ranks of a"], 5u);
   EXPECT_LE(timings["ranks of a"], LatencyTable::kPoints);
   EXPECT_EQ(timings["ranks of b"], 0u) << "a has its shape";
@@ -139,7 +139,7 @@ TEST_F(LatencyRanksTest, LayersOfOneShapeAreTimedOnceAndOnFewPoints) {
   EXPECT_LE(timings["ranks of c"], LatencyTable::kPoints);
 }
 
-// By the formula, of all layers: what another process would answer.
+// The times of all layers by the formula, as another process would answer.
 DecisionMap by_formula(std::span<const RankTiming> timings) {
   DecisionMap times;
   for (const RankTiming& each : timings) {
@@ -189,7 +189,7 @@ TEST_F(LatencyRanksTest, WhatOthersHaveTimedIsTakenAndRecorded) {
   EXPECT_TRUE(keys.empty()) << "what is known is not asked for";
 }
 
-// Nobody has to answer for all.
+// The other processes need not answer for all layers.
 TEST_F(LatencyRanksTest, WhatOthersLeaveOutIsTimedHere) {
   std::size_t asked_for = 0, timed_here = 0;
   VetoOptions options = quick();
@@ -209,7 +209,7 @@ TEST_F(LatencyRanksTest, WhatOthersLeaveOutIsTimedHere) {
 
 double steady_seconds() { return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count(); }
 
-// A machine's times outlive a command; a damaged entry is measured again, and one of a machine that is busy.
+// A machine's times outlive a command. Damaged entries are measured again, and so are those of a busy machine.
 TEST_F(LatencyRanksTest, TimesAreKeptBetweenCommands) {
   const TemporaryFolder cache;
   double waited = 0, per_reading = 1;
@@ -265,7 +265,7 @@ TEST_F(LatencyRanksTest, TimesBetweenThePointsAreBilinear) {
   EXPECT_LE(table.points(), LatencyTable::kPoints);
 }
 
-// In a network layers save less than alone: the timing at the fastest ranks tells how much less.
+// In the network layers save less time than alone. Timing the network at the fastest ranks shows how much less.
 TEST_F(LatencyRanksTest, TheNetworkComesToWhatWasAsked) {
   const NetworkRatio network = [](double saved) { return kNetworkMs / (kNetworkMs - 0.8 * saved); };
   const DecisionScope scope({.known = asked(1.5, network)});

@@ -21,7 +21,7 @@ std::vector<double> falling(std::int64_t count, double decay) {
   return values;
 }
 
-// A 3x3 convolution whose singular values fall geometrically.
+// A 3x3 convolution whose singular values decay geometrically.
 RankLayer layer(const std::string& path, std::int64_t out, std::int64_t in, std::int64_t pixels, double decay = 0.95) {
   return {.format = &kTucker2,
           .dense = {.path = path, .out = out, .in = in, .kernel = {3, 3}, .input = {pixels, 1}, .output = {pixels, 1}},
@@ -80,7 +80,7 @@ TEST(RankSelect, PerLayerHoldsTheFractionInEachLayer) {
 TEST(RankSelect, FixedCostsCountInTheirTotals) {
   std::int64_t dense = 0;
   for (const RankLayer& l : kNetwork) dense += l.dense.macs();
-  // As much again, unchanged: 0.7 of everything leaves 0.4 for the layers.
+  // The fixed cost equals that of all layers: keeping 0.7 of the total leaves 0.4 for the layers.
   const FixedCost matched{.matched = dense, .other = 0};
   EXPECT_NEAR(kept_macs(kNetwork, select_ranks({.macs = 0.7}, kNetwork, matched)), 0.4, 0.005);
   const FixedCost other{.matched = 0, .other = dense};
@@ -122,26 +122,26 @@ TEST(RankSelect, EnergyGivesTheSmallestRanks) {
 TEST(RankSelect, AnErrorIsSharedAmongTheSpectra) {
   RankLayer one = layer("a", 64, 64, 4);
   one.spectra = {std::vector<double>(64, 1.0), std::vector<double>(64, 1.0)};
-  // 0.8^2 / 2 of 64 equal squares are 20.48: 20 may go.
+  // 0.8^2 / 2 of 64 equal squares are 20.48, so that 20 may be dropped.
   EXPECT_EQ(*select_ranks({.error = 0.8}, {&one, 1})[0].ranks, ranks_of(44, 44));
   const Format& svd = format_named("svd");
-  const std::vector<double> squares{10, 5, 4, 3, 2, 1};  // of 25
+  const std::vector<double> squares{10, 5, 4, 3, 2, 1};  // sum 25
   RankLayer linear{.format = &svd, .dense = {.path = "fc", .out = 6, .in = 100}};
   linear.spectra.emplace_back();
   for (const double square : squares) linear.spectra[0].push_back(std::sqrt(square));
-  EXPECT_EQ(to_string(*select_ranks({.error = 0.35}, {&linear, 1})[0].ranks), "rank 4");  // 0.1225 of 25 are 3.06
-  EXPECT_EQ(to_string(*select_ranks({.error = 0.34}, {&linear, 1})[0].ranks), "rank 5");  // 2.89
+  EXPECT_EQ(to_string(*select_ranks({.error = 0.35}, {&linear, 1})[0].ranks), "rank 4");  // 0.1225 * 25 = 3.06
+  EXPECT_EQ(to_string(*select_ranks({.error = 0.34}, {&linear, 1})[0].ranks), "rank 5");  // 0.1156 * 25 = 2.89
 }
 
 TEST(RankSelect, VariationalBayesIsFollowedAsFarAsAsked) {
   const Format& svd = format_named("svd");
   RankLayer linear{.format = &svd, .dense = {.path = "fc", .out = 40, .in = 60}};
-  // Two values stand out of a floor that falls as that of noise does.
+  // Two values rise above a floor that falls like that of noise.
   linear.spectra.push_back({90, 70});
   for (int i = 2; i < 40; ++i) linear.spectra[0].push_back(14.0 - 0.3 * i);
   ASSERT_EQ(evbmf_rank(linear.spectra[0], 40, 60), 2);
   EXPECT_EQ(to_string(*select_ranks({.vbmf = 1}, {&linear, 1})[0].ranks), "rank 2");
-  EXPECT_EQ(to_string(*select_ranks({.vbmf = 0.9}, {&linear, 1})[0].ranks), "rank 6");  // 40 - 0.9 38 = 5.8
+  EXPECT_EQ(to_string(*select_ranks({.vbmf = 0.9}, {&linear, 1})[0].ranks), "rank 6");  // 40 - 0.9 * 38 = 5.8
   EXPECT_EQ(to_string(*select_ranks({.vbmf = 0.9, .multiple_of = 4}, {&linear, 1})[0].ranks), "rank 8");
 }
 
@@ -198,7 +198,7 @@ TEST(RankSelect, ExplicitRanksAreTheFormatsOwn) {
 }
 
 TEST(RankSelect, RanksThatDoNotGoTogetherAreLowered) {
-  // One tap: the core of a 1x1 kernel is a matrix, whose ranks are equal.
+  // One tap: the core of a 1x1 kernel is a matrix, so its two ranks are equal.
   RankLayer one = layer("a", 64, 64, 4);
   one.dense.kernel = {1, 1};
   one.spectra = {falling(64, 0.99), falling(64, 0.5)};
@@ -211,7 +211,7 @@ TEST(RankSelect, RanksThatDoNotGoTogetherAreLowered) {
             "layer 'a': out rank is 8, more than the 1 taps times the in rank 4; no core has it");
 }
 
-// A 48 -> 32 linear layer for 7 rows beside one for one: one rank each, budgets shared.
+// Two 48 -> 32 linear layers, of 7 rows and of 1. Each has one rank, and they share budgets.
 TEST(RankSelect, AnyNumberOfRanks) {
   const Format& svd = format_named("svd");
   const auto linear = [&](std::int64_t rows, double decay) {

@@ -32,7 +32,7 @@ TEST(Clock, PreparesEachRunOutsideTheClockAndTakesTheRoundsInAnyOrder) {
   EXPECT_FALSE(timings.replayed) << "nothing is recorded on the CPU";
 }
 
-// Of 2 and 3 ms under a clock of the test's: five rounds fill the 25 ms between two batches.
+// Runs of 2 and 3 ms on a test clock. Five rounds fill the 25 ms between two batches.
 TEST(Clock, BetweenTwoBatchesAllRunUntimed) {
   double now = 0;
   const HostClock clock([&] { return now; });
@@ -79,10 +79,10 @@ TEST(Clock, WorkOfNoTimeEndsBetweenBatches) {
   EXPECT_EQ(runs, 5);
 }
 
-// Work of 2 ms, 16 ms in the runs in which another program has the cores, whose threads wait for 4 of these.
+// Work of 2 ms. Disturbed runs take 16 ms, because another program has the cores, and threads wait 4 ms of these.
 class SharedCores {
  public:
-  // `disturbed`: by the number of the run, from 0 on.
+  // `disturbed`: gets the number of the run, counted from 0.
   explicit SharedCores(std::function<bool(int run)> disturbed) : disturbed_(std::move(disturbed)) {}
   void run() {
     const bool waits = disturbed_(runs_++);
@@ -132,7 +132,7 @@ TEST(Clock, AFewDisturbedRoundsAreNotWarnedAbout) {
   EXPECT_EQ(warnings, "");
 }
 
-// Waiting counts where it is long beside the reading that it fell into, also where other sides take longer.
+// A wait counts if it is long relative to the reading that it falls into, even if other sides take longer.
 TEST(Clock, AShortSideIsReadAgainForAWaitThatALongOneWouldHide) {
   double now = 0, waited = 0;
   const HostClock clock([&] { return now; }, [&] { return waited; });
@@ -161,7 +161,7 @@ TEST(Clock, WaitsWhileSomethingIsPreparedDoNotCount) {
   EXPECT_EQ(runs, 8);
 }
 
-// What a device of constant speed tells, and how often it is asked.
+// The readings of a device of constant speed, and their number.
 struct SteadyDevice {
   double launch = 0;
   double run = 0;
@@ -181,7 +181,7 @@ TEST(Clock, AReadingIsLongEnoughForEvents) {
   SteadyDevice quick{.run = 1e-5};
   EXPECT_EQ(quick.runs(), 100);
   EXPECT_LE(quick.asked, 3);
-  SteadyDevice launched{.launch = 5e-6, .run = 1e-5};  // the first reading of one run is half launch
+  SteadyDevice launched{.launch = 5e-6, .run = 1e-5};  // launch is a third of the first reading
   const std::int64_t runs = launched.runs();
   EXPECT_GE(5e-6 + static_cast<double>(runs) * 1e-5, kReadingSeconds);
   EXPECT_LE(runs, 200);

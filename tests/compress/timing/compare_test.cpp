@@ -13,7 +13,7 @@
 namespace tessera::testing {
 namespace {
 
-// Ten batches that decide and six that are told, each of four rounds at this ratio.
+// Ten batches that decide and six that are reported, each of four rounds at this ratio.
 PairedTimes in_batches(const std::vector<double>& ratios) {
   PairedTimes times;
   for (const double ratio : ratios) {
@@ -23,7 +23,7 @@ PairedTimes in_batches(const std::vector<double>& ratios) {
   return times;
 }
 
-// Of ten the interval's lower end is the second smallest (Summary's tests).
+// With ten batches the lower end of the interval is the second smallest (Summary's tests).
 TEST(SpeedOf, TheSecondLowestBatchOfThoseThatDecideDecides) {
   for (const auto& [low, faster] : {std::pair(1.019, false), {kFasterRatio - 1e-9, false}, {1.021, true}}) {
     std::vector<double> ratios(16, 1.05);
@@ -91,7 +91,7 @@ TEST(SpeedOf, ARatioAndItsInverseWeighTheSame) {
   EXPECT_DOUBLE_EQ(speed_of(times).ratio.median, 1.0) << "of batches";
 }
 
-TEST(SpeedOf, RatiosAreOfTheSameRound) {  // both medians are 1, and one round's ratio in three is below it
+TEST(SpeedOf, RatiosAreOfTheSameRound) {  // both medians are 1, but one ratio in three is lower
   PairedTimes times{.dense = {}, .compressed = {}, .sampling = Sampling::told_in(9)};
   for (int round = 0; round < 3; ++round) {
     times.dense.insert(times.dense.end(), {0.5, 1, 2});
@@ -122,7 +122,7 @@ class Calls {
 
 constexpr Microseconds kPlanned{5000};
 
-// At least 50 rounds (docs/report.md), and a default Veto times layers and the network in as many.
+// At least 50 rounds (docs/report.md). A default Veto times layers and the network in as many rounds.
 TEST(Rounds, ADefaultVetoTakesAtLeastFifty) {
   const PlannedClock clock;
   Busy dense("dense", kPlanned);
@@ -148,7 +148,7 @@ TEST(Rounds, ADefaultVetoTakesAtLeastFifty) {
   EXPECT_EQ(of_network.since(), of_one);
 }
 
-// What sweeps the caches is more memory than they hold (core/cpu/cache_sweep.h), which nothing else here takes.
+// Sweeping the caches takes more memory than they hold (core/cpu/cache_sweep.h), unlike anything else here.
 TEST(FromMemory, OtherBytesFillTheCachesOfALayerAndNotOfANetwork) {
   constexpr std::size_t kMiB = std::size_t{1} << 20;
   const PlannedClock clock;

@@ -64,7 +64,7 @@ TEST(Latency, ComparesEachNetworkWithTheFirst) {
   }
 }
 
-// Reads whole numbers below 7, and answers with a weight times each.
+// Reads integers below 7 and returns a weight times each.
 class Lookup final : public Module {
  public:
   Lookup() { add_parameter("weight", Tensor::full({1}, 1)); }
@@ -129,7 +129,7 @@ class Scale final : public Module {
   Shape output_shape(const Shape& input, Trace*) const override { return input; }
 
   bool input_needs_gradient = false;
-  int trained = 0;  // forwards, which nothing puts back
+  int trained = 0;  // training forwards, which nothing resets
 
  private:
   Parameter& w_;

@@ -77,7 +77,7 @@ TEST(LayerTimes, OfADenseNetworkThereIsOneSide) {
   EXPECT_EQ(Busy::calls, 2 * kRounds + 5 + kWarmUpAndCount);
 }
 
-// Two convolutions of 9 x 4 x 4 multiply-adds a pixel, and a rectifier, which has none.
+// Two convolutions of 9 x 4 x 4 multiply-adds a pixel, and a ReLU, which has none.
 std::unique_ptr<Module> two_convolutions() {
   std::unique_ptr<Module> root = std::make_unique<Sequential>();
   root->add_child("conv1", std::make_unique<Conv2d>(Conv2dConfig{.in = 4, .out = 4, .padding = {1, 1}, .bias = false}));
@@ -105,7 +105,7 @@ TEST(LayerTimes, WorkIsThatOfTheBatchAndInTrainingOfTheGradientsThatAreAsked) {
   for (const NamedParameter& parameter : named_parameters(*root)) EXPECT_FALSE(parameter.parameter->grad().defined());
 }
 
-// Of 5 positions that a query of width 4 sees, two products.
+// A query of width 4 attends to up to 5 positions, with two products.
 TEST(LayerTimes, InDecodeTheWorkIsThatOfTheLastPosition) {
   std::unique_ptr<Module> root = std::make_unique<Sequential>();
   root->add_child("tokens", std::make_unique<Embedding>(EmbeddingConfig{.vocabulary = 7, .width = 12}));
@@ -123,7 +123,7 @@ TEST(LayerTimes, InDecodeTheWorkIsThatOfTheLastPosition) {
   }
 }
 
-// A table of tokens that no cache holds. What sweeps the caches is more memory than they hold.
+// A token table larger than any cache. Sweeping the caches takes more memory than they hold.
 TEST(LayerTimes, LayersOfALargeNetworkAreTimedFromMemoryInDecode) {
   constexpr std::size_t kMiB = std::size_t{1} << 20;
   const auto rows = static_cast<std::int64_t>(std::max(cpu::last_cache(), 8 * kMiB) / sizeof(float));
@@ -138,7 +138,7 @@ TEST(LayerTimes, LayersOfALargeNetworkAreTimedFromMemoryInDecode) {
   EXPECT_GT(*grown(Phase::decode), 8 * kMiB);
 }
 
-// Copies that take another time, as folded ones do.
+// The copies take another time than the originals, as folded layers do.
 TEST(LayerTimes, InferenceIsTimedOnFoldedCopiesAndTrainingIsNot) {
   const PlannedClock clock;
   std::unique_ptr<Module> root = std::make_unique<Sequential>();

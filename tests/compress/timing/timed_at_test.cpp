@@ -32,7 +32,7 @@ TEST(TimedAt, PhasesComeBackFromTheirNames) {
   EXPECT_EQ(message_of<ConfigError>([] { phase_named("prefill"); }), "phase is 'prefill'; must be inference, training or decode");
 }
 
-// Decisions end in these texts: none may serve for another place.
+// The keys of decisions end in these texts, so that none may be valid for another machine.
 TEST(TimedAt, NamesAGpuInThePlaceOfThreads) {
   EXPECT_EQ(where_timed({.batch = 32, .machine = "NVIDIA H200"}), "batch 32, inference, NVIDIA H200");
   EXPECT_EQ(where_timed({.batch = 32, .machine = "NVIDIA H200", .tf32 = true}), "batch 32, inference, NVIDIA H200, tf32");

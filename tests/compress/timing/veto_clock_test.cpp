@@ -1,4 +1,4 @@
-// The veto on a real clock: labelled `bench`, because another load could disturb it.
+// The veto on a real clock. The tests are labelled `bench`, because other load could disturb them.
 #include <gtest/gtest.h>
 
 #include "compress/pass_runner.h"
@@ -18,7 +18,7 @@ std::unique_ptr<Module> network() {
   return root;
 }
 
-// Whatever it costs: rank selection would not take a form of more MACs than the dense layer.
+// Ignores the cost: rank selection would not choose a form with more MACs than the dense layer.
 class Tucker final : public Pass {
  public:
   explicit Tucker(std::int64_t rank) : ranks_{.out = rank, .in = rank} {}
@@ -51,7 +51,7 @@ TEST_P(VetoClock, ATuckerLayerOfAlmostFullRankGoesBack) {
   EXPECT_LT(report.layers.at(0).speed->ratio.median, 1.0);
 }
 
-// Both factors vanish: what is left is the dense layer under another name, and no clock may call it faster.
+// At full rank both factors vanish. The result is the dense layer under another name, and no clock may call it faster.
 TEST_P(VetoClock, ATuckerLayerOfFullRankGoesBack) {
   const DecisionScope fastest({.measure = true});
   auto root = network();

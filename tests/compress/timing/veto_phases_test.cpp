@@ -1,4 +1,4 @@
-// The veto on networks that write text: decode beside inference and training.
+// The veto on networks that write text: decode as well as inference and training.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -18,17 +18,17 @@
 namespace tessera::testing {
 namespace {
 
-constexpr std::int64_t kWidth = 12;  // of the embedding: queries, keys and values of a head of 4
+constexpr std::int64_t kWidth = 12;  // width of the embedding: queries, keys and values of a head of 4
 const Shape kTokens{2, 5};
 
-// What a layer was given in decode.
+// The input of a layer in decode.
 struct Decoded {
   Shape x;
   std::int64_t length = 0;  // positions in the cache
   bool operator==(const Decoded&) const = default;
 };
 
-// Takes as long as it says in each phase, and keeps what it was given in decode.
+// Takes the planned time in each phase, and records its inputs in decode.
 class Phased final : public Planned {
  public:
   using Times = std::map<Phase, Microseconds>;
@@ -83,7 +83,7 @@ class VetoPhases : public ::testing::Test {
     options.timing.sampling = Sampling::told_in(20);
     return options;
   }
-  // Told beside it.
+  // The other phases are only reported.
   static VetoOptions decode_and_others() {
     VetoOptions options = decode();
     options.other_phases = {{Phase::inference, 4}, {Phase::training, 2}};
@@ -112,7 +112,7 @@ TEST_F(VetoPhases, DecodeIsOneNewPositionBehindTheOthers) {
   EXPECT_TRUE(report.other_phases.empty());
 }
 
-// A table of tokens that no cache holds: a token reads the layer from memory too.
+// The table of tokens exceeds every cache, so that for each token a layer is read from memory as well.
 TEST_F(VetoPhases, LayersOfALargeNetworkAreTimedFromMemoryInDecodeAlone) {
   const auto key_of_layer = [&](Phase phase) {
     std::string first;

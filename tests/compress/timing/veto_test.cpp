@@ -59,7 +59,7 @@ TEST_F(VetoTest, AFasterLayerStaysWithItsTimes) {
   EXPECT_TRUE(report.timed_at.starts_with("batch 3, inference, ")) << report.timed_at;
 }
 
-// What is timed for inference is what `folded` makes, of dense and compressed alike; here the compressed form is slow until then.
+// Inference times the copies that `folded` makes of dense and compressed forms. Here the compressed form is slow unless folded.
 TEST_F(VetoTest, InferenceIsTimedOnFoldedCopies) {
   add_dense("a", kSlow);
   std::vector<std::string> copied;
@@ -97,7 +97,7 @@ TEST_F(VetoTest, ALayerSlowedByABusyWaitGoesBack) {
   EXPECT_FALSE(report.speed) << "nothing is left to time";
 }
 
-// Slow in every other dozen of its first calls, as beside another program, and quick from then on.
+// Slow in every second dozen of its first calls, as if disturbed by another program, then quick.
 class QuickInTheEnd final : public Planned {
  public:
   QuickInTheEnd() : Planned("factored") {}
@@ -145,7 +145,7 @@ TEST_F(VetoTest, KeepAlwaysLeavesItAndMarksIt) {
   EXPECT_FALSE(report.speed->faster);
 }
 
-// Each is faster alone. Inside, "a" is slow, and so is the network, until the least fast of them has gone.
+// Each layer is faster alone. Inside the network "a" is slow, and so is the network, until its worst layer goes back.
 TEST_F(VetoTest, WhileTheNetworkIsNotFasterItsWorstLayerGoesBack) {
   add_dense("a", kSlow / 2);
   add_dense("b", kSlow);

@@ -11,7 +11,7 @@
 namespace tessera::testing {
 namespace {
 
-// Training on the clock is no step.
+// Timing a training pass is not a training step.
 TEST(VetoTraining, LeavesStatisticsAndGradientsAlone) {
   std::unique_ptr<Module> root = std::make_unique<Sequential>();
   root->add_child("conv", std::make_unique<Conv2d>(Conv2dConfig{.in = 2, .out = 3}));

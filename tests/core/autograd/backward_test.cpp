@@ -81,7 +81,7 @@ TEST(Backward, LeavesDoNotShareGradients) {
   EXPECT_EQ(upstream.to_vector<float>(), std::vector<float>(3, 1.0f));
 }
 
-// y = x^3 by recomputation: its backward records and sweeps a graph of its own.
+// y = x^3 by recomputation: its backward records and sweeps its own graph.
 class Cube final : public Op {
  public:
   explicit Cube(Tensor x) : x_(std::move(x)) {}
@@ -115,7 +115,7 @@ TEST(Backward, ReleasesTheGraphAsItGoes) {
   EXPECT_LE(memory_stats(Device::cpu()).in_use, before + 2 * x.value().bytes());  // the gradient stays
 }
 
-// A leaf is told once no op is left that reads it, which for most is long before the sweep ends.
+// A leaf is reported once no unvisited op reads it. For most leaves that is long before the sweep ends.
 TEST(Backward, TellsOfALeafAsSoonAsItsGradientIsComplete) {
   const Var shared = leaf(2.0), first = leaf(3.0), last = leaf(5.0), frozen(Tensor::scalar(1.0));
   const Var y = mul(add(mul(mul(shared, first), shared), frozen), last);  // 13 * 5
@@ -134,7 +134,7 @@ TEST(Backward, TellsOfALeafAsSoonAsItsGradientIsComplete) {
   EXPECT_EQ(gradients, (std::vector<double>{13, 60, 20, 63, 22})) << "sums over sweeps";
 }
 
-// What gives no gradient to its second input.
+// An op that gives no gradient to its second input.
 class First final : public Op {
  public:
   std::string_view name() const override { return "first"; }
@@ -163,7 +163,7 @@ class Gives final : public Op {
   Tensor grad_;
 };
 
-// Of one input, whose gradient is 1: alone, or added to what there is.
+// An op of one input whose gradient is 1. The op returns it, or adds it to an existing sum.
 class Adds final : public Op {
  public:
   explicit Adds(int& added) : added_(added) {}
@@ -179,7 +179,7 @@ class Adds final : public Op {
   int& added_;
 };
 
-// An op adds to the sum only where other uses have given one that nobody else holds.
+// An op adds to the sum only if other uses have produced a sum that nothing else holds.
 TEST(Backward, AnOpMayAddToTheSumOfOtherUses) {
   int added = 0;
   const auto adds = [&](const Var& x) { return record(std::make_unique<Adds>(added), {x}, Tensor::scalar(0.0)); };

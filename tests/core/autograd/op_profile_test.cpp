@@ -49,7 +49,7 @@ Var run_as(const char* path, const std::function<Var()>& body) {
   return body();
 }
 
-// y = relu(x W1') W2', summed: the input of the first layer needs no gradient.
+// y = sum(relu(x W1') W2'). The input of the first layer needs no gradient.
 TEST(OpProfile, NamesOpsByLayerAndCountsTheirWork) {
   const Var x = constant({4, 3});
   const Var w1 = leaf({5, 3});
@@ -97,7 +97,7 @@ TEST(OpProfile, CountsProductsOfAnyOrder) {
   const std::int64_t flops = 2 * 3 * 4 * 5 * 7;  // three products [4, 5] x [5, 7]
   for (const bool a : {false, true}) {
     for (const bool b : {false, true}) {
-      for (const bool folded : {false, true}) {  // one b for all
+      for (const bool folded : {false, true}) {  // one b for all three products
         SCOPED_TRACE(str(a, b, folded));
         const Shape right = b ? Shape{7, 5} : Shape{5, 7};
         const Var y = folded ? leaf(right) : leaf({3, right[0], right[1]});
@@ -140,7 +140,7 @@ TEST(OpProfile, ACopyIsKernelTime) {
   EXPECT_GT(row(rows, ProfilePart::metrics, "copy").kernel_ns, 0);
 }
 
-// The gradient of x is written over that of y, and counts as written all the same.
+// The gradient of x overwrites that of y, and still counts as written.
 TEST(OpProfile, AGradientWrittenInPlaceCounts) {
   const Var x = leaf({8, 4});
   const Tensor mean = Tensor::zeros({4});
@@ -153,7 +153,7 @@ TEST(OpProfile, AGradientWrittenInPlaceCounts) {
   EXPECT_EQ(row(rows, ProfilePart::backward, "batch_norm").work.bytes, 3 * image + 4 * channels);
 }
 
-// logits = h W' of h = rows of W: two uses of a table. The rows' gradient is added to that of the product.
+// logits = h W' with h = rows of W: the table is used twice. The rows' gradient is added to that of the product.
 Var tied_loss(const Var& table) {
   const Tensor ids = Tensor::from(std::vector<std::int64_t>{1, 1, 4, 0, 1}, {5});
   const Var rows = embedding(ids, table);
@@ -169,7 +169,7 @@ TEST(OpProfile, LookedUpRowsAreAddedToOtherUsesOfTheirTable) {
   EXPECT_EQ(row(rows, ProfilePart::backward, "accumulate").calls, 2) << "of the rows and of the table by the two products";
 }
 
-// Neither telling of leaves nor a check changes a byte.
+// Neither reporting leaves nor a numeric check changes a byte.
 TEST(OpProfile, LookedUpRowsGiveTheSameBytesInEverySweep) {
   const Tensor values = Tensor::empty({5, 3});
   fill_normal(values, RngStream(1, "test", "table"), 0, 1);

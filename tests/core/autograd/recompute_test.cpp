@@ -74,7 +74,7 @@ TEST(Recompute, RunsOnceWhereNothingIsRecorded) {
   EXPECT_EQ(runs, 3);
 }
 
-// A module's parameters are leaves that f reads by itself.
+// A module's parameters are leaves that f reads although they are not its arguments.
 TEST(Recompute, LeavesTheGradientsOfLeavesThatAreReadInside) {
   const Var a(numbers({8, 12}, -0.2), true), b(numbers({12, 3}, 0.1), true), frozen(numbers({3}, 0.3));
   const std::vector<Var> parameters{frozen, a, b};
@@ -102,7 +102,7 @@ TEST(Recompute, LeavesTheGradientsOfLeavesThatAreReadInside) {
   }
 }
 
-// Of each the gradient is complete, with what other ops and a second part that is computed again add to it.
+// Each leaf is reported with its complete gradient, including what other ops and a second recomputed part add to it.
 TEST(Recompute, TellsOfLeavesThatAreReadInsideWhenTheyAreDone) {
   const Var x(numbers({4, 8}, -0.3), true), a(numbers({8, 8}, -0.2), true), b(numbers({8, 8}, 0.1), true);
   const std::vector<Var> parameters{a, b};

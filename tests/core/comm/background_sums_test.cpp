@@ -1,4 +1,4 @@
-// Run by mpirun with several ranks, each of which runs every case.
+// Run by mpirun with several ranks. Each rank runs every case.
 #include "core/comm/background_sums.h"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace tessera {
 namespace {
 
-// Ranks whose MPI serves one thread alone.
+// Ranks whose MPI serves only one thread.
 class OneThread final : public Forwarding {
  public:
   void all_reduce(const Tensor& values, std::string_view name) override {
@@ -25,7 +25,7 @@ class OneThread final : public Forwarding {
 
 constexpr std::size_t kBytes = 4096;
 
-// Of 12 bytes to 16 kB, in f32 and f64.
+// Tensors of 12 bytes to 16 kB, in f32 and f64.
 std::vector<Tensor> tensors_of_rank() {
   std::vector<Tensor> tensors;
   for (const std::int64_t count : {3, 400, 4000, 700, 650, 1, 5}) {
@@ -49,7 +49,7 @@ std::vector<std::vector<double>> expected_sums() {
   return values_of(tensors);
 }
 
-// This thread computes with the other ranks meanwhile.
+// Meanwhile this thread calls the other ranks too.
 TEST(BackgroundSums, GiveTheBytesOfSumsOneByOne) {
   const std::vector<std::vector<double>> expected = expected_sums();
   BackgroundSums sums(ranks(), kBytes);
@@ -62,7 +62,7 @@ TEST(BackgroundSums, GiveTheBytesOfSumsOneByOne) {
     sums.finish();
     ASSERT_EQ(values_of(tensors), expected) << step;
   }
-  sums.finish();  // nothing
+  sums.finish();  // nothing is pending
 }
 
 TEST(BackgroundSums, AreThoseOfOneThreadWhereMpiServesNoOther) {

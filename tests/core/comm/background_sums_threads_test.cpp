@@ -9,7 +9,7 @@
 namespace tessera {
 namespace {
 
-// As if another rank had the same values.
+// Sums as if another rank had the same values.
 class Twice final : public Communicator {
  public:
   int rank() const noexcept override { return 0; }
@@ -49,7 +49,7 @@ TEST(BackgroundSumsThreads, OneThatIsNotFinishedMayEnd) {
     BackgroundSums sums(ranks, 64);
     for (int k = 0; k < 5; ++k) sums.add(Tensor::full({30}, k), "weight");
     sums.finish();
-    sums.add(Tensor::full({30}, 1), "weight");  // waits in its bucket
+    sums.add(Tensor::full({30}, 1), "weight");  // still waits in its bucket
   }
 }
 

@@ -50,13 +50,13 @@ TEST(Buckets, GiveTheBytesOfSumsOneByOne) {
   }
 }
 
-// Up to 32 bytes of one type; what is larger goes by itself in pieces.
+// A message holds up to 32 bytes of one type. A larger tensor is sent alone, in pieces.
 TEST(Buckets, HoldTensorsOfOneTypeUpToTheirSize) {
   Counting counting;
   all_reduce(counting, tensors_of_rank(), 32);
   std::vector<std::int64_t> expected{7};
-  expected.insert(expected.end(), 12, 8);  // of the tensor of 100
-  expected.insert(expected.end(), {4, 3, 4, 1});  // the last two of one of 5 in f64
+  expected.insert(expected.end(), 12, 8);  // most of the tensor of 100
+  expected.insert(expected.end(), {4, 3, 4, 1});  // the rest of it, then 2 + 1, then 5 in f64 as 4 and 1
   EXPECT_EQ(counting.sizes, expected);
   counting.sizes.clear();
   all_reduce(counting, {});

@@ -40,7 +40,7 @@ TEST_F(CudaSums, ByNcclAddInTheOrderOfRanks) {
 }
 #endif
 
-// Neither the device nor the type changes within a message.
+// All tensors of a message have the same device and type.
 TEST_F(CudaSums, BucketsHoldTensorsOfOneDevice) {
   const auto tensors = [&] {
     std::vector<Tensor> all;

@@ -1,4 +1,4 @@
-// Run by mpirun with several ranks, each of which runs every case.
+// Run by mpirun with several ranks. Each rank runs every case.
 #include "core/comm/mpi_communicator.h"
 
 #include <gtest/gtest.h>
@@ -35,7 +35,7 @@ TEST(MpiCommunicator, HasSeveralRanks) {
   for (std::size_t r = 0; r < all.size(); ++r) EXPECT_EQ(all[r], std::to_string(r));
 }
 
-// Fewer elements than ranks, pieces of unequal size, none at all, and more than a message that MPI sends at once.
+// Fewer elements than ranks, pieces of unequal size, no elements, and more elements than MPI sends in one message.
 TEST(MpiCommunicator, SumsHaveTheBytesOfAddingInTheOrderOfRanks) {
   for (const std::int64_t count : {1, 3, 7, 257, 100003}) {
     expect_sums_in_rank_order<float>(count);
@@ -80,8 +80,8 @@ double processor_seconds() {
   return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
-// A wait that keeps the processor busy takes all of the second that rank 0 sleeps, one that sleeps some hundredths. It does not
-// depend on what else the machine does.
+// A busy wait uses the processor for the whole second that rank 0 sleeps, a sleeping wait for a few hundredths. Processor time
+// does not depend on what else the machine does.
 TEST(MpiCommunicator, ARankThatWaitsLeavesTheProcessorToOthers) {
   ranks().barrier();
   const double before = processor_seconds();
@@ -90,7 +90,7 @@ TEST(MpiCommunicator, ARankThatWaitsLeavesTheProcessorToOthers) {
   EXPECT_LT(processor_seconds() - before, 0.5);
 }
 
-// Longer than a rank may be silent; a wait is no silence.
+// Rank 0 sleeps longer than a rank may be silent. A waiting rank still answers, so it is not silent.
 TEST(MpiCommunicator, RanksThatAnswerAreNotMissed) {
   static std::atomic<int> missed{0};  // outlives the watch
   ranks().watch([](int) { ++missed; });
@@ -99,7 +99,7 @@ TEST(MpiCommunicator, RanksThatAnswerAreNotMissed) {
   EXPECT_EQ(missed, 0);
 }
 
-// MPI alone lets one rank pass with another's size, or mixes up two calls.
+// MPI alone would let a rank continue with another rank's size, or confuse two calls.
 TEST(MpiCommunicator, EveryRankIsToldWhenRanksDoNotDoTheSame) {
   const bool odd = ranks().rank() == 1;
   const auto told = [](const std::function<void()>& call) { return message_of<InternalError>(call); };
@@ -119,10 +119,10 @@ TEST(MpiCommunicator, EveryRankIsToldWhenRanksDoNotDoTheSame) {
   EXPECT_TRUE(calls.starts_with("ranks do not do the same: rank 0: any, rank 1: barrier")) << calls;
   const std::string names = told([&] { ranks().all_reduce(Tensor::zeros({4}), odd ? "fc.bias" : "fc.weight"); });
   EXPECT_NE(names.find("rank 1: all_reduce of f32 [4] on cpu fc.bias"), std::string::npos) << names;
-  expect_sums_in_rank_order<float>(5);  // they go on together
+  expect_sums_in_rank_order<float>(5);  // the ranks continue together
 }
 
-// One rank's thread calls long before its others do, and in between this one's calls.
+// Rank 0 ends its second thread's call before this thread's barrier. On other ranks both calls may run at once.
 TEST(MpiCommunicator, CallsOfAnotherThreadDoNotMeetThoseOfThisOne) {
   Communicator* const beside = ranks().beside();
   ASSERT_NE(beside, nullptr);

@@ -7,7 +7,7 @@ namespace {
 
 using std::chrono::seconds;
 
-// Turns of a watcher with a limit of ten seconds, at these seconds.
+// The turns of a watcher with a limit of ten seconds, each at a given second.
 class StuckWatchTest : public ::testing::Test {
  protected:
   bool at(int second, std::optional<std::uint64_t> work) { return watch_.is_stuck(work, StuckWatch::Time(seconds(second))); }

@@ -1,4 +1,4 @@
-// Blocks whose keys follow a name, where a form has several names and all forms have some keys.
+// Config blocks whose keys depend on a name. A form may have several names, and all forms share some keys.
 #include "core/config/forms.h"
 
 #include <gtest/gtest.h>

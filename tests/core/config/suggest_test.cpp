@@ -12,7 +12,7 @@ TEST(EditDistance, CountsEachKindOfEditOnce) {
   EXPECT_EQ(edit_distance("abc", "ab"), 1);
   EXPECT_EQ(edit_distance("abc", "axc"), 1);
   EXPECT_EQ(edit_distance("abc", "acb"), 1);
-  EXPECT_EQ(edit_distance("ca", "abc"), 3);  // 2 without the rule that a swapped pair is not edited again
+  EXPECT_EQ(edit_distance("ca", "abc"), 3);  // it would be 2 if a swapped pair could be edited again
   EXPECT_EQ(edit_distance("rnaks", "ranks"), 1);
 }
 

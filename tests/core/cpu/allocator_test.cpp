@@ -80,10 +80,10 @@ TEST(Allocator, RefusesMoreThanItsLimitAndNamesBytes) {
     EXPECT_TRUE(error.at_limit());
   }
   memory.release(block, 512);
-  memory.release(memory.allocate(1024), 1024);  // the cached 512 make room
+  memory.release(memory.allocate(1024), 1024);  // the cached 512 bytes make room for it
 }
 
-// What is asked for is more than any address space holds, so that the system refuses whatever the machine has.
+// The request is larger than any address space, so the system refuses it on every machine.
 TEST(Allocator, SaysThatTheSystemHasNoMore) {
 #ifdef __SANITIZE_ADDRESS__
   GTEST_SKIP() << "AddressSanitizer ends the program where the system has no more memory";
@@ -129,7 +129,7 @@ TEST(Allocator, PagesThatTheSystemHasBackDoNotCount) {
   void* high = memory.allocate(8 * kMiB);
   memory.release(low, 8 * kMiB);
   memory.release(high, 8 * kMiB);
-  char* const wide = static_cast<char*>(memory.allocate(12 * kMiB));  // only once the others went back
+  char* const wide = static_cast<char*>(memory.allocate(12 * kMiB));  // fits only after the other blocks went back to the system
   EXPECT_EQ(memory.stats().cached, 0u) << "a hole whose pages the system has";
   wide[0] = 1;
   for (int step = 0; step < 3; ++step) {

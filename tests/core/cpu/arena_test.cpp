@@ -117,7 +117,7 @@ TEST(Arena, ServesMoreThanOneSegmentHolds) {
   EXPECT_EQ(arena.grow(std::size_t{1} << 61), nullptr);
 }
 
-// Live blocks never overlap, and in the end everything is one free block per segment.
+// Live blocks never overlap. At the end every segment is one free block.
 TEST(Arena, RandomTrafficKeepsBlocksApart) {
   struct Live {
     std::uint64_t* block;

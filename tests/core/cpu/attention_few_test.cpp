@@ -1,4 +1,4 @@
-// Every instruction set's kernels for few queries against double, whatever this processor would choose.
+// Compares the few-query kernels of every instruction set with double, whichever set this processor would choose.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -23,7 +23,7 @@ struct Form {
   AttentionForm of() const { return {1, queries, keys, heads, kv_heads, width, causal, window, 0.3}; }
 };
 
-// [positions, heads + 1, width]: the last head belongs to nobody.
+// [positions, heads + 1, width]: the last head belongs to no operand. It makes the rows strided.
 template <class T>
 Tensor random(std::int64_t positions, std::int64_t heads, std::int64_t width, std::uint64_t index) {
   const Tensor x = Tensor::empty({positions, heads + 1, width});
@@ -66,7 +66,7 @@ struct Answer {
   std::vector<double> y, log_sums;
 };
 
-// Row by row, by the definition.
+// Attention by its definition, row by row.
 Answer in_double(const Operands& o) {
   const AttentionForm& f = o.form;
   const Tensor q = o.q.to(DType::f64), k = o.k.to(DType::f64), v = o.v.to(DType::f64);
@@ -99,7 +99,7 @@ class FewQueriesKernels : public tessera::testing::EachIsa {
       used->see_chunk_bf16(queries, first, end, sums, step);
   }
 
-  // In chunks of `size` keys, on memory that held NaN.
+  // Runs the kernels in chunks of `size` keys, on memory that held NaN.
   template <class T>
   Answer run(const Operands& o, std::int64_t size) const {
     const AttentionForm& f = o.form;
@@ -129,7 +129,7 @@ class FewQueriesKernels : public tessera::testing::EachIsa {
     for (const std::int64_t size : {16, 48, 512}) {
       const Answer got = run<T>(o, size);
       EXPECT_LE(relative_error(got.y, want.y), 2e-6) << form.keys << " keys in chunks of " << size;
-      for (std::size_t row = 0; row < want.log_sums.size(); ++row) {  // a score is a sum that may cancel
+      for (std::size_t row = 0; row < want.log_sums.size(); ++row) {  // a score is a sum that may cancel: absolute bound
         EXPECT_NEAR(got.log_sums[row], want.log_sums[row], 1e-5) << form.keys << " keys in chunks of " << size;
       }
     }
@@ -138,7 +138,7 @@ class FewQueriesKernels : public tessera::testing::EachIsa {
   const Kernels* used = one_of(kAvx2Kernels, kAvx512Kernels);
 };
 
-// Widths of one vector to several and rests; keys that leave rests of blocks; groups of heads; keys that some queries do not see.
+// Widths of one to several vectors, with remainders; partial blocks of keys; grouped heads; keys that some queries do not see.
 TEST_P(FewQueriesKernels, AgreeWithDouble) {
   for (const Form& form : {Form{1, 1, 1, 1, 16}, Form{1, 37, 3, 3, 64, true}, Form{3, 131, 4, 2, 48, true}, Form{2, 16, 6, 1, 32},
                            Form{3, 100, 2, 2, 80, true, 23}, Form{4, 75, 2, 1, 128, false, 9}, Form{1, 600, 2, 2, 16, true},
@@ -151,12 +151,12 @@ TEST_P(FewQueriesKernels, AgreeWithDouble) {
 TEST_P(FewQueriesKernels, LargeScoresNeitherOverflowNorVanish) {
   Operands o = operands_of<float>({1, 40, 1, 1, 16});
   for (std::int64_t c = 0; c < 16; ++c) o.q.data<float>()[c] = 100 * o.q.data<float>()[c];
-  EXPECT_LE(relative_error(run<float>(o, 16).y, in_double(o).y), 1e-4);  // scores of some hundreds have errors of 1e-5
+  EXPECT_LE(relative_error(run<float>(o, 16).y, in_double(o).y), 1e-4);  // scores of a few hundred have errors of 1e-5
 }
 
 TEST_P(FewQueriesKernels, ANaNStaysInTheRowsThatSeeIt) {
   Operands o = operands_of<float>({4, 40, 1, 1, 16, true});
-  o.k.data<float>()[38 * o.k.strides()[0]] = NAN;  // of the last but one
+  o.k.data<float>()[38 * o.k.strides()[0]] = NAN;  // the last key but one
   const Answer answer = run<float>(o, 16);
   for (std::size_t row = 0; row < 4; ++row) {
     EXPECT_EQ(std::isnan(answer.y[row * 16]), row >= 2) << row;
@@ -164,7 +164,7 @@ TEST_P(FewQueriesKernels, ANaNStaysInTheRowsThatSeeIt) {
   }
 }
 
-// A block of keys that the mask hides altogether is not read: its values may be anything.
+// A block of keys that the mask hides completely is not read: its values may be anything.
 TEST_P(FewQueriesKernels, ABlockThatTheMaskHidesIsNotRead) {
   Operands o = operands_of<float>({2, 80, 1, 1, 16, false, 0, true});
   std::fill(o.mask.begin() + 16, o.mask.begin() + 48, 0);

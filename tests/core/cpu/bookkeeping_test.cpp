@@ -1,4 +1,4 @@
-// Where the allocator finds no room for its own books, a caller learns of it as of any other shortage, and nothing is lost.
+// If the allocator has no memory for its own records, the caller gets the usual out-of-memory error and nothing is lost.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -14,8 +14,8 @@ constexpr int kNever = -1;
 thread_local int news_until_one_fails = kNever;
 }  // namespace
 
-#ifndef __SANITIZE_ADDRESS__  // which has operators of its own, and would find ours beside them
-// Instead of the library's own in this program. Not inlined: GCC would see free() of what it takes for the library's new.
+#ifndef __SANITIZE_ADDRESS__  // AddressSanitizer defines these operators itself; ours would clash with them
+// Replaces the library's operator in this program. Not inlined: GCC would see free() on what it takes for the library's new.
 [[gnu::noinline]] void* operator new(std::size_t size) {
   if (news_until_one_fails != kNever && news_until_one_fails-- == 0) throw std::bad_alloc();
   if (void* const block = std::malloc(size == 0 ? 1 : size)) return block;
@@ -36,7 +36,7 @@ std::size_t mapped_pages() {
   return pages;
 }
 
-// Allocates again and again, each time with another entry of the books failing, until all of them have.
+// Allocates again and again. Each time a later record entry fails, until every entry has failed once.
 void expect_refusals(Allocator& memory, std::size_t bytes, int least) {
   const MemoryStats before = memory.stats();
   int refusals = 0;

@@ -27,12 +27,12 @@ TEST(CacheSweep, TakesMemoryAtItsFirstCallAndWhereItIsWanted) {
   EXPECT_LT(resident(), before + 4 * kMiB);
   sweep();
   const std::size_t after = resident();
-  EXPECT_GT(after, before + bytes / 2);  // an allocator may hold pages that it gives again
+  EXPECT_GT(after, before + bytes / 2);  // not all of `bytes`: the allocator may reuse resident pages
   sweep();
   EXPECT_LT(resident(), after + 4 * kMiB);
 }
 
-// Tensors of no element and of no whole line, beside one that is large enough.
+// An empty tensor and one smaller than a cache line, next to one that is large enough.
 TEST(CacheFlush, LeavesTensorsAsTheyAreAndTakesNoMemory) {
   constexpr auto kCount = static_cast<std::int64_t>(kLeastFlushedBytes / sizeof(float));
   const Tensor empty = Tensor::empty({0}), few = Tensor::full({23}, 3).slice(0, 3, 20), many = Tensor::full({kCount}, 5);

@@ -13,7 +13,7 @@
 namespace tessera::cpu {
 namespace {
 
-// More threads that never rest than there are cores: some wait at any time.
+// More busy threads than cores, so that some thread waits at any time.
 TEST(CoreWait, GrowsWhereThereAreMoreThreadsThanCores) {
   if (!std::filesystem::exists("/proc/self/schedstat")) GTEST_SKIP() << "the system does not tell what threads wait";
   std::atomic<bool> stop = false;

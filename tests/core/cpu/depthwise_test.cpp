@@ -1,4 +1,4 @@
-// Every instruction set's kernels against the loops in double, whatever this processor would choose.
+// Compares the kernels of every instruction set with the loops in double, whichever set this processor would choose.
 #include "core/cpu/depthwise/depthwise.h"
 
 #include <gtest/gtest.h>
@@ -25,8 +25,8 @@ struct Case {
 
 const Extent kNone{0, 0}, kOne{1, 1}, kTwo{2, 2}, kThree{3, 3};
 
-// Channels that fill vectors of 16, of 8, of 4 and none; rows of outputs in groups of 7, 8 and less; one pixel; borders that no
-// pixel is behind; strides that leave pixels unread; work for one thread and for several.
+// Channels that fill vectors of 16, 8 or 4, or no vector; output rows in groups of 7, 8 and fewer; a single pixel; padding larger
+// than the image needs; strides that leave pixels unread; work for one thread and for several.
 const std::vector<Case> kCases{{1, 1, 1, 2},
                                {2, 7, 7, 16},
                                {1, 14, 21, 32},
@@ -79,13 +79,13 @@ Tensor random(const Shape& shape, std::uint64_t index) {
 
 Tensor wide(const Tensor& x) { return x.to(DType::f64); }
 
-// The kernels may write `result` only, and all of it.
+// The kernels must write all of `result` and nothing else.
 class Output {
  public:
   explicit Output(const Shape& shape) : guarded_(Tensor::full(shape, std::numeric_limits<double>::quiet_NaN())) {}
   const Tensor& tensor() const { return guarded_.tensor(); }
   void expect(const Tensor& want) {
-    // Sums of at most some 4000 rounded products.
+    // Sums of at most about 4000 rounded products.
     EXPECT_LE(relative_error(tensor(), want), 1e-5);
     tensor().fill(std::numeric_limits<double>::quiet_NaN());
     EXPECT_TRUE(guarded_.intact()) << "written outside";
@@ -174,7 +174,7 @@ TEST_P(DepthwiseKernels, ResultsHaveTheSameBytesWhateverTheThreads) {
   omp_set_num_threads(before);
 }
 
-// Whole lines of a result of more than 8 MiB, whose address is that of a line, go past the caches; pixels are fetched ahead.
+// Whole cache lines of a result above 8 MiB with a line-aligned address bypass the caches. Pixels are prefetched.
 TEST_P(DepthwiseKernels, LargeResultsAreTheSameAtEveryAddress) {
   for (const Extent& stride : {kOne, kTwo}) {
     const Case c{5, 97, 70, 64, kThree, kOne, stride};

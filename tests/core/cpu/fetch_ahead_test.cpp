@@ -10,7 +10,7 @@ namespace {
 TEST(FetchAhead, GoesThroughEveryLineOfEveryRowOnce) {
   const char memory[2048] = {};
   FetchAhead ahead;
-  ahead.add(memory, 300, 130, 2);  // three lines a row, the last one in part
+  ahead.add(memory, 300, 130, 2);  // three cache lines a row, the last one partly used
   ahead.add(memory, 64, 64, 0);
   ahead.add(memory + 1024, 512, 64, 2);
   std::vector<std::ptrdiff_t> lines;

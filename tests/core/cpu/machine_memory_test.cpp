@@ -24,7 +24,7 @@ TEST(PeakResident, RisesWithPagesThatAreTouchedAndStaysWhenTheyAreGone) {
 
 TEST(MachineMemory, IsMoreThanThisProcessHolds) { EXPECT_GT(machine_memory(), peak_resident()); }
 
-// What one core reaches is far less than the memory; no machine has less than a first cache.
+// The caches of one core are far smaller than the memory. Every machine has at least a first-level cache.
 TEST(LastCache, IsThatOfACore) {
   if (!std::filesystem::exists("/sys/devices/system/cpu/cpu0/cache/index2/size")) GTEST_SKIP() << "the system tells no caches";
   EXPECT_GE(last_cache(), std::size_t{32} << 10);

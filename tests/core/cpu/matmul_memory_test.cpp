@@ -1,5 +1,5 @@
-// oneDNN's sgemm packs operands into buffers of its own. Where there is no room for them, the step fails as one that ran out of
-// memory does, and a clock passes over it.
+// oneDNN's sgemm packs operands into its own buffers. If there is no memory for them, the step must fail like any other that ran
+// out of memory, and a clock must skip the candidate.
 #include <dlfcn.h>
 #include <dnnl.h>
 #include <gtest/gtest.h>
@@ -10,10 +10,10 @@
 #include "tests/support/message_of.h"
 
 namespace {
-dnnl_status_t planted = dnnl_success;  // what sgemm ends with, instead of running
+dnnl_status_t planted = dnnl_success;  // the status that sgemm returns instead of running
 }
 
-// Stands before the library's own in this program.
+// Replaces the library's function in this program.
 dnnl_status_t dnnl_sgemm(char ta, char tb, dnnl_dim_t m, dnnl_dim_t n, dnnl_dim_t k, float alpha, const float* a, dnnl_dim_t lda,
                          const float* b, dnnl_dim_t ldb, float beta, float* c, dnnl_dim_t ldc) {
   static const auto library = reinterpret_cast<decltype(&dnnl_sgemm)>(dlsym(RTLD_NEXT, "dnnl_sgemm"));

@@ -1,5 +1,5 @@
-// oneDNN may need buffers of its own when a primitive runs. Where there is no room for them, the op fails as one that ran out of
-// memory does, and a clock passes over the candidate.
+// oneDNN may allocate its own buffers when a primitive runs. If there is no memory for them, the op must fail like any other that
+// ran out of memory, and a clock must skip the candidate.
 #include <dlfcn.h>
 #include <dnnl.h>
 #include <gtest/gtest.h>
@@ -12,12 +12,12 @@
 
 namespace {
 
-dnnl_status_t planted = dnnl_success;  // what executions end with, instead of running
-int executions_that_run = 0;  // before that
-const void* image = nullptr;  // where it is set, only executions that reorder it end so
+dnnl_status_t planted = dnnl_success;  // the status that failing executions return
+int executions_that_run = 0;  // executions that still run before one fails
+const void* image = nullptr;  // if set, only executions that reorder this image fail
 
 bool reorders_the_image(int count, const dnnl_exec_arg_t* arguments) {
-  if (count != 2) return false;  // a reorder has a source and a target alone
+  if (count != 2) return false;  // a reorder has only a source and a target
   for (const dnnl_exec_arg_t& argument : std::span(arguments, 2)) {
     void* data = nullptr;
     const bool known = dnnl_memory_get_data_handle(argument.memory, &data) == dnnl_success;
@@ -28,7 +28,7 @@ bool reorders_the_image(int count, const dnnl_exec_arg_t* arguments) {
 
 }  // namespace
 
-// Stands before the library's own in this program.
+// Replaces the library's function in this program.
 dnnl_status_t dnnl_primitive_execute(const_dnnl_primitive_t primitive, dnnl_stream_t stream, int count,
                                      const dnnl_exec_arg_t* arguments) {
   static const auto library = reinterpret_cast<decltype(&dnnl_primitive_execute)>(dlsym(RTLD_NEXT, "dnnl_primitive_execute"));
@@ -40,7 +40,7 @@ dnnl_status_t dnnl_primitive_execute(const_dnnl_primitive_t primitive, dnnl_stre
 namespace tessera {
 namespace {
 
-// Of a size from which algorithms are chosen.
+// Large enough for a choice of algorithm.
 void convolve(const Tensor& x) {
   const Tensor y = Tensor::empty({2, 19, 23, 48});
   cpu::conv2d_forward(x, Tensor::zeros({48, 3, 3, 40}), {}, y, {.padding = {1, 1}});
@@ -59,7 +59,7 @@ class OnednnMemory : public testing::Test {
 
 TEST_F(OnednnMemory, APrimitiveWithoutRoomIsOutOfMemory) {
   const DecisionScope scope({.forced = "nhwc"});
-  for (int runs = 0; runs < 2; ++runs) {  // the weight's reorder and the convolution itself, where there are two
+  for (int runs = 0; runs < 2; ++runs) {  // fails the weight's reorder, then the convolution, if there are both
     planted = dnnl_out_of_memory;
     executions_that_run = runs;
     const std::string message = message_of<OutOfMemoryError>([&] { convolve(x_); });
@@ -74,7 +74,7 @@ TEST_F(OnednnMemory, AnotherStatusIsOurBug) {
   EXPECT_EQ(message_of<InternalError>([&] { convolve(x_); }), "onednn: could not execute a primitive: ends with status 2");
 }
 
-// The first candidate takes images as they are.
+// The first candidate takes images in their own layout, without a reorder.
 TEST_F(OnednnMemory, AClockPassesOverCandidatesThatReorderImages) {
   planted = dnnl_out_of_memory;
   image = x_.raw();

@@ -1,4 +1,4 @@
-// Every instruction set's kernels against the loops in double, whatever this processor would choose.
+// Compares the kernels of every instruction set with the loops in double, whichever set this processor would choose.
 #include <gtest/gtest.h>
 #include <omp.h>
 
@@ -22,8 +22,8 @@ struct Case {
   std::int64_t m, n, k;
 };
 
-// Panels that are full, of whole vectors and of less; rows that fill the registers and not; more rows than take turns; one block
-// of depth, two and three, of a last one that is shorter; more columns than turned sums have room for; one row, column and step.
+// Full panels, panels of whole vectors and narrower ones; rows that fill the registers or not; more rows than take turns;
+// one, two and three blocks of depth, the last one shorter; more columns than transposed sums hold; one row, column and step.
 constexpr Case kCases[]{{1, 1, 1},      {6, 64, 16},   {7, 65, 17},    {64, 6, 385},  {97, 80, 769}, {203, 129, 31},
                         {48, 200, 384}, {515, 521, 3}, {523, 600, 40}, {1, 131, 770}, {130, 1, 33},  {11, 49, 1601}};
 
@@ -47,7 +47,7 @@ class PanelKernels : public tessera::testing::EachIsa {
   const Kernels* kernels = one_of(kAvx2Kernels, kAvx512Kernels);
 };
 
-// In one thread, whose rows take turns with the panels however many cores there are.
+// Runs in one thread, so that rows are taken in turns with the panels, however many cores there are.
 TEST_P(PanelKernels, AgreeWithTheReferenceAndWriteNothingElse) {
   const OneThread alone;
   for (const Case& c : kCases) {
@@ -85,7 +85,7 @@ TEST_P(PanelKernels, GiveTheSameBytesInAnyNumberOfThreads) {
   }
 }
 
-// Even behind a factor of 0, and in no other column.
+// A NaN survives a factor of 0 and appears in no other column.
 TEST_P(PanelKernels, KeepNaN) {
   for (const auto& [m, n] : {std::pair(7, 70), std::pair(70, 7)}) {
     const Tensor a = Tensor::zeros({m, 20}), b = Tensor::full({n, 20}, 1), y = Tensor::empty({m, n});

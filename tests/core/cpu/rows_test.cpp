@@ -1,5 +1,5 @@
-// Every instruction set's kernels of rows and long arrays against double, whatever this processor would choose, with either way
-// of storing results: ops take the one past the caches only for results that tests are too small for.
+// Compares the kernels for rows and long arrays of every instruction set with double, whichever set this processor would choose.
+// Both ways of storing results are forced: ops bypass the caches only for results that are too large for tests.
 #include "core/cpu/rows/problem.h"
 
 #include <gtest/gtest.h>
@@ -23,8 +23,8 @@ namespace tessera::cpu::rows {
 namespace {
 
 constexpr std::int64_t kSizes[]{1,  7,   16,  33,
-                                64, 131, 257, 5000};  // less than a vector, whole vectors, rests, rows that are not held
-constexpr double kTolerance = 4e-6;  // some roundings of sums that cancel; the op table allows 1e-5
+                                64, 131, 257, 5000};  // below one vector, whole vectors, remainders, rows too long to hold
+constexpr double kTolerance = 4e-6;  // a few roundings of sums that cancel; the op table allows 1e-5
 
 template <class T = float>
 Tensor random(std::int64_t n, std::uint64_t index, double low = -6, double high = 6) {
@@ -35,7 +35,7 @@ Tensor random(std::int64_t n, std::uint64_t index, double low = -6, double high 
 
 std::vector<double> wide(const Tensor& x) { return x.to(DType::f64).to_vector<double>(); }
 
-// Calls check(T()) for the element types that the kernels of both take.
+// Calls check(T()) for each element type that both sets of kernels take.
 void for_both(const auto& check) {
   check(float());
   check(bfloat16());
@@ -43,13 +43,13 @@ void for_both(const auto& check) {
 
 class RowKernels : public tessera::testing::EachIsa {
  protected:
-  // `run` writes n results; `want` are the right ones. Both ways of storing give the same bytes.
+  // `run` writes n results, `want` holds the expected ones. Both ways of storing give the same bytes.
   template <class T = float>
   static void expect_results(std::int64_t n, const std::vector<double>& want, const auto& run) {
     constexpr bool kShort = std::is_same_v<T, bfloat16>;
     const Tensor cached = Tensor::full({n + 1}, 42, dtype_of<T>);
     run(Stores::cached, cached.data<T>());
-    for (const std::int64_t begin : {0, 3, 8}) {  // of a vector, of no vector, of a short one
+    for (const std::int64_t begin : {0, 3, 8}) {  // aligned to a vector, to nothing, to a short vector
       const Tensor past = Tensor::full({begin + n + 1}, 42, dtype_of<T>);
       run(Stores::past_caches, past.data<T>() + begin);
       EXPECT_EQ(wide(cached), wide(past.slice(0, begin, begin + n + 1))) << n << " from " << begin;
@@ -87,14 +87,14 @@ TEST_P(RowKernels, Gelu) {
   });
 }
 
-// Every bf16 from every f32 is that of narrow(): ties, overflow to Inf, subnormals, NaN.
+// Every conversion from f32 to bf16 equals narrow(): ties, overflow to Inf, subnormals, NaN.
 TEST_P(RowKernels, ResultsOfBf16AreRoundedToTheNearest) {
   std::vector<float> values{0.0F, -0.0F, 1e-45F, 1e-39F, 3.4e38F, -3.4e38F, INFINITY, -INFINITY};
   for (const std::uint32_t low : {0x7fffU, 0x8000U, 0x8001U, 0x17fffU, 0x18000U, 0x18001U}) {
     values.push_back(std::bit_cast<float>(0x3f800000U + low));
   }
   for (const float v : values) {
-    // x is 1 and the sine 0, so y is the cosine, rounded.
+    // x is 1 and the sine is 0, so y is the rounded cosine.
     const Tensor one = Tensor::zeros({2}, DType::bf16), y = Tensor::zeros({2}, DType::bf16);
     one.fill(1);
     const float zero = 0;
@@ -111,11 +111,11 @@ TEST_P(RowKernels, TheTailOfGeluKeepsItsDigits) {
   used->f32.gelu_erf(x.data<float>(), 1000, Stores::cached, y.data<float>());
   for (std::int64_t i = 0; i < 1000; ++i) {
     const double v = x.data<float>()[i], want = v * 0.5 * std::erfc(-v / std::sqrt(2.0));
-    EXPECT_NEAR(y.data<float>()[i] / want, 1, 2e-5) << v;  // a rounding of v^2 / 2 = 72 is 4e-6
+    EXPECT_NEAR(y.data<float>()[i] / want, 1, 2e-5) << v;  // v^2 / 2 = 72 has a rounding error of 4e-6
   }
 }
 
-// Where the pieces meet and where they end, element by element.
+// Checks every element, including the points where pieces meet and where they end.
 TEST_P(RowKernels, GeluIsAccurateInEveryPiece) {
   constexpr std::int64_t kCount = 16 * 1024 + 1;
   std::vector<float> points(kCount);
@@ -180,7 +180,7 @@ TEST_P(RowKernels, Swiglu) {
   });
 }
 
-// Heads of two vectors and more, of less than one, with rests; some of them copied. Back and forth in place is where it began.
+// Heads of two or more vectors, below one vector, and with remainders; some are only copied. Turning back restores x in place.
 TEST_P(RowKernels, Rotate) {
   for_both([&]<class T>(T) {
     for (const HeadRow& row : {HeadRow{3, 2, 32}, HeadRow{2, 2, 13}, HeadRow{3, 1, 1}, HeadRow{1, 1, 40}}) {
@@ -231,7 +231,7 @@ TEST_P(RowKernels, SoftmaxAndItsGradient) {
     used->softmax(x.data<float>(), n, Stores::cached, y.data<float>());
     for (std::int64_t i = 0; i < n; ++i) dot += double{y.data<float>()[i]} * g.data<float>()[i];
     for (std::int64_t i = 0; i < n; ++i) gradient.push_back(0.5 * y.data<float>()[i] * (g.data<float>()[i] - dot));
-    if (n == 1) continue;  // 0, but for what rounding leaves
+    if (n == 1) continue;  // the gradient is 0 except for rounding
     expect_results(n, gradient,
                    [&](Stores s, float* to) { used->softmax_backward(y.data<float>(), g.data<float>(), n, 0.5F, s, to); });
   }
@@ -244,7 +244,7 @@ TEST_P(RowKernels, WhatIsFarBelowTheLargestIsZero) {
   for (std::int64_t i = 0; i < 20; ++i) EXPECT_EQ(y.data<float>()[i], i == 3 ? 1.0F : 0.0F) << i;
 }
 
-// `centred`: layer norm, otherwise RMS norm.
+// `centred` selects layer norm, otherwise RMS norm.
 template <class T>
 void expect_norm(const NormKernels<T>& norm, std::int64_t n, bool centred, const auto& expect_results) {
   const Tensor x = random<T>(n, 1), g = random<T>(n, 2), gamma = random(n, 3), beta = random(n, 4);
@@ -273,7 +273,7 @@ void expect_norm(const NormKernels<T>& norm, std::int64_t n, bool centred, const
   expect_results(n, gradient, [&](Stores s, T* y) { norm.backward(x.data<T>(), g.data<T>(), scale, row, n, s, y); });
 }
 
-// Rows in any order, vectors further apart than the rows are long. A dot product is the same whichever rows are beside it.
+// Rows in any order; vectors further apart than a row is long. The other rows of a call do not change a dot product.
 TEST_P(RowKernels, DotProductsOfRowsWithAFewVectors) {
   for_both([&]<class T>(T) {
     for (const std::int64_t n : kSizes) {
@@ -308,14 +308,14 @@ TEST_P(RowKernels, LayerNormAndRmsNorm) {
   for_both([&]<class T>(T) {
     const auto expect = [](std::int64_t n, const auto& want, const auto& run) { expect_results<T>(n, want, run); };
     for (const std::int64_t n : kSizes) {
-      if (n == 1) continue;  // its variance is 0
+      if (n == 1) continue;  // the variance of one element is 0
       expect_norm<T>(used->of<T>().layer_norm, n, true, expect);
       expect_norm<T>(used->of<T>().rms_norm, n, false, expect);
     }
   });
 }
 
-// Sums over rows, eight at a time and what is left, that join what is there.
+// Sums over rows, eight at a time plus the remainder. They are added to what the totals hold.
 TEST_P(RowKernels, GradientsOfANormsParameters) {
   for_both([&]<class T>(T) {
     constexpr std::int64_t n = 37, count = 11;
@@ -339,7 +339,7 @@ TEST_P(RowKernels, GradientsOfANormsParameters) {
   });
 }
 
-// Rows eight at a time and what is left, columns that fill vectors and not, more of them than are summed together.
+// Rows eight at a time plus the remainder; columns that fill vectors or not, and more columns than are summed together.
 TEST_P(RowKernels, ColumnSums) {
   for (const auto& [rows, columns] : {std::pair(1, 1), std::pair(19, 7), std::pair(8, 64), std::pair(3152, 33),
                                       std::pair(9, 2500), std::pair(300, 1100), std::pair(0, 5)}) {

@@ -1,4 +1,4 @@
-// How the sparse kernels walk a matrix: pieces of rows that share columns, tiles and dot products.
+// How the sparse kernels traverse a matrix: pieces of rows that share columns, tiles and dot products.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -42,7 +42,7 @@ TEST(SparsePlan, SingleRowsOfABlockGoByTheirLength) {
   EXPECT_EQ(pieces, static_cast<std::int64_t>(plan.pieces.size()));
 }
 
-// Rows of a tile read their columns of x once; fewer than eight that share them are read one by one, and so are empty ones.
+// The rows of a group read their columns of x once. Empty rows, and fewer than eight that share columns, are read one by one.
 TEST(SparseGroupedRows, ManyThatShareColumnsAreGroupsAndOthersAlone) {
   const Problem tiles({1, 1, 1, 300, 325, 1, .4, 64});
   const GroupedRows rows = grouped_rows(tiles.index);

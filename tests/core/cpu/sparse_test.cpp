@@ -1,5 +1,5 @@
-// Every instruction set's sparse kernels against dense loops in double over the masked weight, whatever this processor would
-// choose.
+// Compares the sparse kernels of every instruction set with dense loops in double over the masked weight, whichever set this
+// processor would choose.
 #include <gtest/gtest.h>
 #include <omp.h>
 
@@ -21,8 +21,8 @@
 namespace tessera::cpu::sparse {
 namespace {
 
-// Positions that fill no panel and more than the panels of one pass; channels that fill no vector; single rows, pieces of every
-// number of rows; more columns than are multiplied together; borders, strides and dilations.
+// Positions that fill no panel, and more than the panels of one pass; channels that fill no vector; single rows; pieces of every
+// number of rows; more columns than are multiplied together; padding, strides and dilations.
 const std::vector<Case> kCases{
     {1, 1, 1, 1, 1, 1, 1, 1},
     {70, 1, 1, 200, 37, 1, .1, 1},
@@ -66,7 +66,7 @@ TEST_P(SparseKernels, ForwardWithBiasAndRectifier) {
   }
 }
 
-// What is read next is fetched while vectors beyond the caches are multiplied, by a few pieces at a time.
+// Vectors beyond the caches are multiplied a few pieces at a time, and the next data is prefetched in between.
 TEST_P(SparseKernels, VectorsBeyondTheCachesGiveTheBytesOfFew) {
   const std::int64_t columns = 40, rows = 520;
   const auto floats = static_cast<std::int64_t>(std::max(last_cache(), std::size_t{8} << 20) / sizeof(float));
@@ -87,7 +87,7 @@ TEST_P(SparseKernels, VectorsBeyondTheCachesGiveTheBytesOfFew) {
   EXPECT_EQ(std::memcmp(y.data<float>(), parts.data<float>(), static_cast<std::size_t>(y.numel()) * sizeof(float)), 0);
 }
 
-// Strips that fill their last group and such that do not, whole rows and single pixels, strips that the image's edge cuts.
+// Strips whose last group is full or not, strips of whole rows and of single pixels, strips that the image's edge cuts.
 TEST_P(SparseKernels, StripsOfAnySize) {
   for (const Case& c : kCases) {
     const Problem p(c);
@@ -141,7 +141,7 @@ TEST_P(SparseKernels, BackwardInput) {
   }
 }
 
-// Columns that fill no vector and several; rows alone, in groups, beside groups, and empty.
+// Columns that fill no vector and several vectors; rows that are alone, in groups, next to groups, and empty.
 TEST_P(SparseKernels, FewVectorsAreMultipliedByRows) {
   for (const auto& [columns, rows, density, sharing] : {std::tuple{1, 1, 1.0, 1},
                                                         {13, 7, 0.3, 1},
@@ -169,7 +169,7 @@ TEST_P(SparseKernels, FewVectorsAreMultipliedByRows) {
   }
 }
 
-// Of the kept elements, by double sums over the dense weight.
+// The gradient of the kept elements, from double sums over the dense weight.
 std::vector<double> gradient_of(const Problem& p, const Tensor& x, const Tensor& grad_y) {
   const Tensor dense = Tensor::empty(p.mask.shape(), DType::f64);
   reference::conv2d_backward_weight<double>(p.g, x.to(DType::f64).data<double>(), grad_y.to(DType::f64).data<double>(),
@@ -181,8 +181,8 @@ std::vector<double> gradient_of(const Problem& p, const Tensor& x, const Tensor&
   return kept;
 }
 
-// Beside the products' cases: rows that share columns in tiles of whole vectors, in ragged ones and in several of them; empty
-// rows; nothing kept, and all.
+// The products' cases, and rows that share columns in tiles of whole vectors, in ragged tiles and in several tiles; empty rows;
+// masks that keep nothing, and everything.
 std::vector<Case> gradient_cases() {
   std::vector<Case> cases = kCases;
   cases.push_back({40, 1, 1, 30, 150, 1, .3, 150});
@@ -194,7 +194,7 @@ std::vector<Case> gradient_cases() {
   cases.push_back({150, 1, 1, 130, 7, 1, 1, 1});
   cases.push_back({4, 1, 1, 400, 300, 1, .5, 1});
   cases.push_back({3, 17, 21, 7, 5, 3, 1, 1, {.padding = {1, 1}}});
-  // A group of rows that several threads share, of one vector and of as many as are multiplied together.
+  // A group of rows that several threads share, with one vector and with as many vectors as are multiplied together.
   cases.push_back({1, 1, 1, 310, 400, 1, .5, 400});
   cases.push_back({4, 1, 1, 310, 400, 1, .5, 400});
   return cases;
@@ -207,7 +207,7 @@ TEST_P(SparseKernels, GradientOfTheValues) {
     const std::vector<double> want = gradient_of(p, x, grad_y);
     const Window window(p.g, Conv2dPass::forward);
     const GradientPlan plan = gradient_plan(p.index, c.kernel * c.kernel);
-    // Panels, strips that fill their last group and such that do not, rows longer than a run.
+    // Panels; strips whose last group is full or not; rows longer than a run.
     for (const auto& strips : {std::optional<Extent>{}, {Extent{1, 1}}, {Extent{2, 3}}, {Extent{20, 7}}, {Extent{3, 19}}}) {
       std::vector<float> grad(want.size(), NAN);
       gradient(*used, plan, window, strips, x.data<float>(), grad_y.data<float>(), grad.data());
@@ -225,7 +225,7 @@ TEST(SparseGradientStrips, AreForManyImagesAndNotForFewPixels) {
   EXPECT_FALSE(gradient_strips(gradient_plan(linear.index, 1), {linear.g, Conv2dPass::forward}));
 }
 
-// Products in panels, in strips and of few vectors, and both gradients.
+// Products in panels, in strips and with few vectors, and both gradients.
 std::vector<float> every_product(const Kernels& kernels, const rows::Kernels& row_kernels, const Problem& p, const Tensor& x,
                                  const Tensor& grad_y) {
   const std::int64_t taps = p.g.kh * p.g.kw;

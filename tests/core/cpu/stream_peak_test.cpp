@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kCount = 8 * 37;
 
-// x[i] = i + 1 and y[i] = -2 (i + 1), with some elements behind the last.
+// x[i] = i + 1 and y[i] = -2 (i + 1), with eight more elements after the last.
 struct Arrays {
   Arrays() : x(Tensor::zeros({kCount + 8})), y(Tensor::zeros({kCount + 8})) {
     for (std::int64_t i = 0; i < x.numel(); ++i) {
@@ -46,7 +46,7 @@ TEST(StreamPeak, EveryPassScalesEveryElementAndNoOther) {
   EXPECT_EQ(names, "scale, scale past the caches, scale in place, ");
 }
 
-// One read and one write of each element that changes.
+// Each element that changes is read once and written once.
 TEST(StreamPeak, CountsTheWalksThatResultsNeed) {
   for (const StreamPass& pass : stream_passes()) {
     const double changed = pass.name == std::string_view("scale in place") ? 2 : 1;

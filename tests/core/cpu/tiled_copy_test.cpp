@@ -18,7 +18,7 @@ bool copies(const Tensor& source, const Tensor& target) {
   return cpu::tiled_copy(make_strided_loop<2>({&source, &target}), source.data<float>(), target.data<float>());
 }
 
-// Every element, by its own offset in both.
+// Compares every element, by its own offset in both tensors.
 void expect_equal(const Tensor& source, const Tensor& target) {
   ASSERT_EQ(source.shape(), target.shape());
   std::vector<std::int64_t> index(static_cast<std::size_t>(source.rank()));
@@ -40,7 +40,7 @@ void expect_copied(const Tensor& view) {
   expect_equal(view, target);
 }
 
-// Less than a vector, parts of tiles, whole tiles, tiles with a rest.
+// Shapes below a vector, parts of tiles, whole tiles, and tiles with a remainder.
 TEST(TiledCopy, CopiesInEveryOrder) {
   std::vector<int> axes{0, 1, 2, 3};
   do {
@@ -53,8 +53,8 @@ TEST(TiledCopy, CopiesInEveryOrder) {
 TEST(TiledCopy, TakesWhatLiesAcross) {
   const Tensor x = counting({40, 70});
   EXPECT_TRUE(copies(x.permute({1, 0}), Tensor::empty({70, 40})));
-  EXPECT_FALSE(copies(x, Tensor::empty({40, 70})));  // contiguous
-  EXPECT_FALSE(copies(x.slice(1, 0, 60), Tensor::empty({40, 60})));  // rows
+  EXPECT_FALSE(copies(x, Tensor::empty({40, 70})));  // contiguous: a plain copy does it
+  EXPECT_FALSE(copies(x.slice(1, 0, 60), Tensor::empty({40, 60})));  // rows are contiguous
   EXPECT_FALSE(copies(x.slice(1, 0, 7).permute({1, 0}), Tensor::empty({7, 40})));  // shorter than a vector
 }
 
@@ -82,7 +82,7 @@ TEST(TiledCopy, LeavesNothingToCopy) { expect_copied(counting({9, 0, 12}).permut
 
 TEST(TiledCopy, CopiesPastTheCaches) {
   expect_copied(counting({2064, 2112}).permute({1, 0}));
-  expect_copied(counting({2063, 2111}).permute({1, 0}));  // rows that begin anywhere
+  expect_copied(counting({2063, 2111}).permute({1, 0}));  // rows begin at any alignment
   const Tensor x = counting({40, 33, 4000});
   EXPECT_TRUE(copies(x.permute({1, 0, 2}), Tensor::empty({33, 40, 4000})));
   expect_copied(x.permute({1, 0, 2}));

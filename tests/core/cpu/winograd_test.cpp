@@ -1,4 +1,4 @@
-// Every instruction set's kernels against the loops in double, whatever this processor would choose.
+// Compares the kernels of every instruction set with the loops in double, whichever set this processor would choose.
 #include "core/cpu/winograd/winograd.h"
 
 #include <gtest/gtest.h>
@@ -18,8 +18,8 @@ struct Case {
   Extent padding = {1, 1};
 };
 
-// Sides that fill no tile, channels that fill no vector, one image, blocks that are not full, borders of 0 to 2 pixels; the last
-// two take several blocks a thread.
+// Sides that fill no tile, channels that fill no vector, one image, partial blocks, padding of 0 to 2 pixels. In the last two
+// cases each thread takes several blocks.
 const std::vector<Case> kCases{{1, 1, 1, 1, 1},           {2, 4, 4, 16, 16},          {3, 8, 8, 64, 32},
                                {1, 7, 13, 5, 9},          {2, 32, 32, 16, 48},        {1, 14, 14, 40, 24},
                                {5, 9, 6, 33, 17, {0, 2}}, {2, 11, 3, 8, 100, {2, 0}}, {1, 3, 3, 24, 7, {0, 0}},
@@ -62,7 +62,7 @@ TEST_P(WinogradKernels, ForwardWithBiasAndRectifier) {
   }
 }
 
-// Images that bf16 holds give the same, rounded; gradients of weights are not rounded.
+// Images in bf16 give the same results, rounded. Weight gradients are not rounded.
 TEST_P(WinogradKernels, InBf16OnlyImagesAreRounded) {
   for (const Case& c : kCases) {
     SCOPED_TRACE(str(c.n, "x", c.h, "x", c.w, ", ", c.in, " -> ", c.out));

@@ -1,4 +1,4 @@
-// Contractions on a GPU: the CPU's plans with the copies that are needed, and the CPU's results.
+// Contractions on a GPU: the CPU's plans with only the copies that are needed, and the CPU's results.
 #include "core/linalg/contract.h"
 
 #include <gtest/gtest.h>
@@ -22,7 +22,7 @@ using linalg::ContractCopies;
 
 class CudaContract : public GpuTestWithParam<DType> {
  protected:
-  // Sums of at most some hundred products of normal numbers: 1e-7 of each, of either sign.
+  // Sums of at most a few hundred products of normal numbers, each with an error of 1e-7 of either sign.
   static double tolerance() { return GetParam() == DType::f32 ? 1e-4 : 1e-12; }
 
   static void expect_the_cpus(const std::string& equation, const Tensor& a, const Tensor& b, const Tensor& on_a,
@@ -68,7 +68,7 @@ TEST_P(CudaContract, ASumOverNothingIsZero) {
   EXPECT_EQ(linalg::contract("mk,kn->nm", nothing({0, 4}), nothing({4, 2})).shape(), (Shape{2, 0}));
 }
 
-// A view of a tensor on either device: to() would copy it without its gaps.
+// Makes the same view on either device: to() would copy a view without its gaps.
 using View = std::function<Tensor(const Tensor&)>;
 
 TEST_P(CudaContract, TakesStridedOperandsAsTheyLie) {
@@ -106,7 +106,7 @@ TEST_P(CudaContract, AChainIsTheCpus) {
   EXPECT_LT(largest_difference(y.to(Device::cpu()), linalg::contract("ar,rbs,sc->cab", operands)), tolerance());
 }
 
-// Both operands are [128, 128], rows 128 and 129 apart: no choice of one stands for the other.
+// Both operands are [128, 128], with rows 129 and 128 apart: a choice for one must not be reused for the other.
 TEST_P(CudaContract, DecisionsTellStridesApart) {
   const Tensor a = random_tensor({128, 129}, GetParam()), b = random_tensor({128, 128}, GetParam(), 2);
   const Tensor on_a = a.to(gpu()), on_b = b.to(gpu());

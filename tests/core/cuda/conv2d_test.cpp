@@ -1,4 +1,4 @@
-// Every algorithm that a clock may choose for a convolution on a GPU, forced in turn: it ran, and agrees with the
+// Forces every algorithm that a clock may choose for a convolution on a GPU in turn: it ran, and agrees with the
 // CPU's loops in double.
 #include <cudnn.h>
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ std::vector<Tensor> run(const Operands& in) {
   return results;
 }
 
-// Values that `rounded` holds; images in it, parameters beside them; in f64 all of them.
+// Values that are exact in `rounded`: images in that dtype, parameters in its parameter dtype; all in f64 if `exact`.
 Operands operands(const ConvCase& c, DType rounded, bool exact, Device device) {
   const auto make = [&](const Shape& shape, std::uint64_t index, bool parameter) {
     const Tensor values = random_values(shape, index).to(rounded);
@@ -50,7 +50,7 @@ Operands operands(const ConvCase& c, DType rounded, bool exact, Device device) {
           make(conv2d_output_shape(c.x, c.weight, c.options), 3, false), c.options};
 }
 
-// Every name that a clock had to choose among, of a convolution with or without a rectifier behind it.
+// The names of all algorithms that a clock chooses among, for a convolution with or without a fused ReLU.
 std::set<std::string> names_offered(const ConvCase& c, DType dtype, Device gpu, const cuda::WantedEngines& engines,
                                     bool relu = false) {
   std::set<std::string> names{"gemm", "own", "naive"};
@@ -67,11 +67,11 @@ std::set<std::string> names_offered(const ConvCase& c, DType dtype, Device gpu, 
 }
 
 constexpr double kF32Tolerance = 3e-5;  // Winograd's transforms lose about a digit (Lavin & Gray 2016, section 5.3)
-constexpr double kTf32Tolerance = 5e-3;  // 2^-11 of each operand, and the same digit
+constexpr double kTf32Tolerance = 5e-3;  // 2^-11 of each operand, plus the same digit
 
 double tolerance_of(DType dtype) {
   if (dtype == DType::f32) return kF32Tolerance;
-  return dtype == DType::bf16 ? 0x1p-7 : 0x1p-9;  // results, and filters in transformed form, are rounded
+  return dtype == DType::bf16 ? 0x1p-7 : 0x1p-9;  // results and transformed filters are rounded
 }
 
 class CudaConv2d : public GpuTestWithParam<DType> {};
@@ -110,12 +110,12 @@ TEST_P(CudaConv2d, TheClocksChoiceAgreesToo) {
     for (std::size_t i = 0; i < want.size(); ++i) EXPECT_LE(relative_error(got[i], want[i]), tolerance_of(GetParam()));
     for (const auto& [key, choice] : measured) ++choices[key.substr(0, key.find(' '))];
   }
-  // Where one algorithm is offered there is no choice. The deterministic ones leave several for the gradients too.
+  // There is a choice only if several algorithms are offered. The deterministic ones leave several for the gradients too.
   for (const char* pass : {"forward", "backward_input", "backward_weight"})
     EXPECT_GT(choices[str("cuda.conv2d.", pass)], 0) << pass;
 }
 
-// Its number and knobs mean something else in another version.
+// An engine's number and knobs mean something else in another version of cuDNN.
 TEST(CudaConv2dNames, AnEngineIsOneOfThisVersionOfTheLibrary) {
   const std::string here = str("cudnn ", cudnnGetVersion(), " engine 62 k2=7");
   EXPECT_EQ(cuda::DnnConvolution::engine_in(here), "engine 62 k2=7");
@@ -155,7 +155,7 @@ INSTANTIATE_TEST_SUITE_P(Cuda, CudaConv2d, ::testing::Values(DType::f32, DType::
 
 class CudaTf32 : public GpuTest {};
 
-// Products in tf32 keep 10 bits of each operand, where they are allowed: of each pass, by some algorithm.
+// Where tf32 is allowed, products keep 10 bits of each operand. At least one algorithm of each pass uses it.
 TEST_F(CudaTf32, IsTakenWhereItIsAllowed) {
   std::array<double, 4> farthest{};
   for (const ConvCase& c : conv_cases("nhwc")) {

@@ -10,7 +10,7 @@ namespace {
 
 class CudaCrossEntropy : public GpuTest {};
 
-// Rows that are held in registers, and those that are walked again.
+// Rows that are kept in registers, and rows that are read again.
 TEST_F(CudaCrossEntropy, WithoutAGraphTheLossIsTheSame) {
   for (const std::int64_t classes : {7, 1000, 20000}) {
     const Tensor logits = Tensor::empty({3, classes}, DType::f32);

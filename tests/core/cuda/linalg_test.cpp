@@ -24,7 +24,7 @@ Tensor random(const Shape& shape, DType dtype, std::uint64_t seed) {
 
 double tolerance(DType dtype) { return dtype == DType::f64 ? 1e-9 : 2e-4; }
 
-// vectors diag(values) vectors'.
+// The matrix vectors diag(values) vectors'.
 std::vector<double> composed(const linalg::Eigh& e, std::int64_t n) {
   const std::vector<double> values = e.values.to(DType::f64).to_vector<double>();
   const std::vector<double> vectors = e.vectors.to(DType::f64).to_vector<double>();
@@ -42,7 +42,7 @@ std::vector<double> composed(const linalg::Eigh& e, std::int64_t n) {
   return a;
 }
 
-// The lower triangle on both sides.
+// The symmetric matrix that has this lower triangle.
 std::vector<double> symmetric(const Tensor& lower, std::int64_t n) {
   const std::vector<double> values = lower.to(DType::f64).to_vector<double>();
   std::vector<double> a;

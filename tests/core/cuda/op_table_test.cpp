@@ -1,5 +1,5 @@
-// Every row of the op table on a GPU: against the naive references in double, and against the CPU's gradients, which are checked
-// by differences there.
+// Checks every row of the op table on a GPU against the naive references in double, and against the CPU's gradients, which the
+// CPU's tests compare with differences.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,7 +23,7 @@ namespace tessera::testing {
 namespace {
 
 constexpr std::uint64_t kSeed = 1;
-// Sums of other orders than the CPU's, and vector functions within 2 ulp.
+// Sums run in another order than the CPU's, and vector functions are within 2 ulp.
 constexpr double kDoubleError = 1e-11;
 
 std::vector<Tensor> on(Device device, std::span<const Tensor> tensors) {
@@ -36,7 +36,7 @@ std::vector<Tensor> gradients(const OpCase& row, std::span<const Tensor> inputs)
   return projected_gradients(row.op, inputs, differentiable(row), kSeed);
 }
 
-// The op's result and gradients for weights that are on the GPU already: a recording takes no copy from the host.
+// The op's result and gradients. The weights are already on the GPU, because a recording cannot copy from the host.
 std::vector<Tensor> results_for(const Tensor& weights, const OpCase& row, std::span<const Tensor> inputs) {
   const std::vector<bool> wanted = differentiable(row);
   std::vector<Var> vars;
@@ -53,7 +53,7 @@ void expect_close(const Tensor& a, const Tensor& b, double tolerance) {
   EXPECT_LE(relative_error(a, b), tolerance);
 }
 
-// `tolerance` of each wanted gradient.
+// `tolerance` returns the bound for a wanted gradient.
 void expect_gradients_close(std::span<const Tensor> got, std::span<const Tensor> want,
                             const std::function<double(const Tensor&)>& tolerance) {
   ASSERT_EQ(got.size(), want.size());
@@ -68,7 +68,7 @@ void expect_gradients_close(std::span<const Tensor> got, std::span<const Tensor>
   expect_gradients_close(got, want, [tolerance](const Tensor&) { return tolerance; });
 }
 
-// Free memory of the GPU that holds `byte`: what a kernel reads before it is written shows.
+// Fills free memory of the GPU with `byte`, so that reads before a write show.
 void poison_gpu_memory(Device gpu, std::uint8_t byte) {
   std::vector<Tensor> held;
   for (std::int64_t bytes = 512; bytes <= (std::int64_t{4} << 20); bytes *= 2) {
@@ -85,12 +85,12 @@ struct HalfType {
 };
 constexpr HalfType kHalfTypes[] = {{DType::bf16, kBf16Rounding}, {DType::f16, kF16Rounding}};
 
-// Where bf16 may lose a gradient altogether, f16 may too.
+// If bf16 may lose a gradient completely, so may f16.
 double gradient_tolerance(const OpCase& row, double rounding) {
   return row.bf16_roundings * (row.bf16_roundings * kBf16Rounding >= 1 ? kBf16Rounding : rounding);
 }
 
-// Half a step between f16's smallest numbers, beside the largest one that is expected.
+// Half a step between f16's smallest numbers, relative to the largest expected value.
 double least_step(DType dtype, const Tensor& expected) {
   if (dtype != DType::f16) return 0;
   double largest = 1e-30;
@@ -140,7 +140,7 @@ TEST_P(OpTable, HalfTypesMatchDouble) {
     EXPECT_EQ(y.dtype(), dtype);
     const Tensor expected = row.reference(widened(inputs));
     expect_close(y, expected, row.half_roundings * rounding + least_step(dtype, expected) + row.f32_relative);
-    // A gradient is rounded on store, and so are the values that the forward saved for it; a convolution's weights once more.
+    // A gradient is rounded on store, as are the values that the forward pass saved for it; a convolution's weights once more.
     const double relative = gradient_tolerance(row, rounding) + 10 * row.f32_relative;
     const auto tolerance = [&](const Tensor& want) { return relative + row.bf16_roundings * least_step(dtype, want); };
     expect_gradients_close(gradients(row, on(gpu(), inputs)), gradients(row, widened(inputs)), tolerance);
@@ -194,7 +194,7 @@ TEST_P(OpTable, InputsAndTheirSurroundingsAreUntouched) {
   }
 }
 
-// What a graph of the op replays has the bytes of the op itself.
+// Replaying the graph of an op gives the same bytes as the op itself.
 TEST_P(OpTable, CanBeRecorded) {
   const OpCase& row = GetParam();
   if (!row.recordable) return;
@@ -216,7 +216,7 @@ TEST_P(OpTable, AForcedWayRuns) {
   const bool any = forward(row, inputs).numel() > 0;
   EXPECT_EQ(cuda::sparse_runs(row.forced), before + (any ? 1 : 0));
   gradients(row, inputs);
-  // The forward again, the gradient of the values, and that of the input, whose rows are others: few of them may be alike.
+  // Adds the forward pass, the values' gradient and the input's gradient, whose transposed rows may share too few columns.
   const std::size_t after = cuda::sparse_runs(row.forced);
   const std::size_t least = row.forced == "sparse" ? 4 : 3;
   EXPECT_GE(after, before + (any ? least : 1));
@@ -226,7 +226,7 @@ TEST_P(OpTable, AForcedWayRuns) {
 INSTANTIATE_TEST_SUITE_P(Cuda, OpTable, ::testing::ValuesIn(all_op_cases()),
                          [](const auto& test) { return test_name(test.param); });
 
-// Sparse products by kernels of their own; without a choice the libraries' dense ones run.
+// Sparse products that are forced onto our own kernels; without a choice the libraries' dense products run.
 std::vector<OpCase> sparse_op_cases(const std::string& way, const std::function<bool(const std::string&)>& takes) {
   std::vector<OpCase> rows;
   for (OpCase& row : dense_op_cases()) {
@@ -241,7 +241,7 @@ INSTANTIATE_TEST_SUITE_P(CudaSparse, OpTable,
                          ::testing::ValuesIn(sparse_op_cases("sparse", [](const std::string&) { return true; })),
                          [](const auto& test) { return test_name(test.param); });
 
-// Eight rows and more that keep the same columns.
+// Masks in which eight or more rows keep the same columns.
 bool has_pieces(const std::string& name) {
   for (const char* mask : {"tiles_of_16", "blocks_of_16", "blocks_of_8", "pad1_tiles", "pointwise_tiles"}) {
     if (name.find(mask) != std::string::npos) return true;

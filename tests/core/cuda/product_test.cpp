@@ -1,4 +1,4 @@
-// Matrix products on a GPU by whatever algorithm a clock chose, replayed by name: it ran, and agrees with the CPU in double.
+// Matrix products on a GPU by the algorithms that a clock chose, replayed by name: each ran, and agrees with the CPU in double.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -20,7 +20,7 @@ struct Operands {
   Tensor x, weight, bias, grad_y;
 };
 
-// Values that `rounded` holds: activations in it and parameters beside them, or all in f64.
+// Values that are exact in `rounded`: activations in that dtype, parameters in its parameter dtype; or all in f64.
 Operands operands(const Shape& sizes, DType rounded, bool exact, Device device) {  // rows, in, out
   const auto make = [&](const Shape& shape, std::uint64_t index, bool parameter) {
     const Tensor values = Tensor::empty(shape);
@@ -74,9 +74,9 @@ TEST_P(CudaProduct, TheClocksChoicesRunByNameAndAgree) {
   }
 }
 
-// A weight that changes behind the forward shows which one the gradient of x is a product of.
+// Changing the weight after the forward pass shows which weight the gradient of x is computed from.
 TEST_P(CudaProduct, AHalfWeightIsRoundedOnceForBothDirections) {
-  if (GetParam() == DType::f32) return;  // it is not rounded
+  if (GetParam() == DType::f32) return;  // f32 weights are not rounded
   const Operands in = operands({5, 7, 3}, GetParam(), false, gpu());
   const Tensor images = in.x.reshape({5, 1, 1, 7}), filters = in.weight.reshape({3, 1, 1, 7});
   const auto grad_x = [&](bool changed, bool convolution) {

@@ -1,5 +1,5 @@
-// Which way a sparse product takes on a GPU: the clock's, recorded before it is used, and taken again without measuring; without
-// one the dense kernels.
+// The way that a sparse product takes on a GPU: a clock's choice, which is recorded before it is used and taken again without
+// measuring. Without a clock the dense kernels run.
 #include <gtest/gtest.h>
 
 #include <cstdint>
@@ -18,7 +18,7 @@ namespace {
 constexpr std::int64_t kRows = 257, kIn = 128, kOut = 64;
 static_assert(2.0 * kRows * kIn * kOut >= kLeastFlopsToMeasure);
 
-// 16 rows keep the same quarter of the columns.
+// In each tile of 16 rows all rows keep the same quarter of the columns.
 SparseWeightPtr tiles_of_16() {
   const Tensor mask = Tensor::zeros({kOut, kIn}, DType::u8);
   for (std::int64_t i = 0; i < mask.numel(); ++i) {

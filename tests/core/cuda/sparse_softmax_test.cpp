@@ -24,7 +24,7 @@ SparseWeightPtr pattern_of(const std::vector<std::int64_t>& lengths, std::int64_
   return std::make_shared<SparseWeight>(mask);
 }
 
-// Rows that are held in registers, and those that are read again; each without, with some and with only elements of -inf.
+// Rows that are kept in registers and rows that are read again; each without, with some and with only elements of -inf.
 TEST_F(CudaSparseSoftmax, InfinitiesAndNanAreThoseOfTheCpu) {
   const std::vector<std::int64_t> lengths{5, 0, 5, 5, 256, 256, 256, 700, 700, 700, 1};
   const SparseWeightPtr pattern = pattern_of(lengths, 700);

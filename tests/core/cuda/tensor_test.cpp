@@ -36,7 +36,7 @@ Tensor counted(const Shape& shape, DType dtype) {
   return Tensor::from(values, shape).to(dtype);
 }
 
-// Under TESSERA_POOL=0 nothing that is freed is kept.
+// Under TESSERA_POOL=0 freed memory is not cached.
 bool pools() {
   const char* const asked = std::getenv("TESSERA_POOL");
   return asked == nullptr || std::string_view(asked) != "0";
@@ -164,8 +164,8 @@ TEST_F(CudaGraph, ReplaysWhatWasRecorded) {
   EXPECT_EQ(graph->kernels(), 1u);
 }
 
-// Rows that fit the registers of a group of threads give all three gradients in one walk over x and grad_y, and a sum of the
-// blocks' parts. Wider ones take a walk for the gradient of x and another for those of the parameters.
+// If a row fits into the registers of a group of threads, one walk over x and grad_y gives all three gradients, followed by a sum
+// of the blocks' parts. Wider rows take one walk for the gradient of x and another for those of the parameters.
 TEST_F(CudaGraph, LayerNormsGradientsTakeOneWalk) {
   const auto kernels = [&](std::int64_t columns) {
     constexpr std::int64_t kRows = 512;
@@ -220,7 +220,7 @@ TEST_F(CudaGraph, ReadsTheStepStateAtEveryReplay) {
 TEST_F(CudaGraph, RefusesToReadTheDevice) {
   const Tensor x = Tensor::zeros({4}, DType::f32, gpu());
   EXPECT_NE(message_of([&] { record_graph(gpu(), [&] { x.item(); }); }), "");
-  const auto graph = record_graph(gpu(), [&] { x.fill(3.0); });  // the device is as before
+  const auto graph = record_graph(gpu(), [&] { x.fill(3.0); });  // the failed recording left the device usable
   graph->replay();
   EXPECT_EQ(x.to_vector<float>()[3], 3.0f);
 }
@@ -230,10 +230,10 @@ TEST_F(CudaGraph, WhatEagerWorkLeftCachedGoesBackBeforeARecording) {
   work();
   EXPECT_GE(memory_stats(gpu()).cached, pools() ? std::size_t{48} << 20 : 0);
   const auto graph = record_graph(gpu(), work);
-  EXPECT_LT(memory_stats(gpu()).cached, std::size_t{90} << 20);  // the graph's own
+  EXPECT_LT(memory_stats(gpu()).cached, std::size_t{90} << 20);  // only the graph's memory
 }
 
-// What the graph's pool gives back goes to the driver; what another thread took meanwhile is not of this pool.
+// Memory of the graph's pool goes back to the driver. Memory that another thread took meanwhile does not belong to this pool.
 TEST_F(CudaGraph, AnotherThreadsMemoryIsNotTheGraphs) {
   auto graph = record_graph(gpu(), [] { std::thread([] { Tensor::empty({48 << 20}, DType::u8, gpu()); }).join(); });
   graph.reset();
@@ -255,7 +255,7 @@ TEST_F(CudaGraph, CachedMemoryGoesBackWhileARecordingNeedsIt) {
   EXPECT_EQ(taken.to_vector<std::uint8_t>().back(), 7);
 }
 
-// By the host's calls: of short work there are some to run and to record it, and none to read the clock again.
+// Counts the host's calls: short work is called a few times to run and to record it, but never to read the clock again.
 TEST_F(CudaGraph, ShortWorkIsTimedByItsReplays) {
   const Tensor x = Tensor::zeros({64}, DType::f32, gpu());
   int runs = 0;

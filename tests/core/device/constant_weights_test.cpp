@@ -26,7 +26,7 @@ TEST(ConstantWeights, DerivesOncePerUserAndWeight) {
 TEST(ConstantWeights, KeepsTheWeightWhoseAddressIsTheKey) {
   ConstantWeights scope;
   const auto user = std::make_shared<int>(1);
-  for (int i = 0; i < 3; ++i) {  // the allocator would hand the first one's memory to the next
+  for (int i = 0; i < 3; ++i) {  // otherwise the allocator would reuse the first weight's memory for the next one
     const Tensor weight = Tensor::full({7}, i);
     EXPECT_EQ(scope.derived(user, weight, [&] { return weight.clone(); }).to_vector<float>(), weight.to_vector<float>());
   }

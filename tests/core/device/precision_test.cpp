@@ -19,7 +19,7 @@ TEST(Precision, EveryDeviceComputesInF32) {
 }
 
 TEST(Precision, GpusTakeEveryOne) {
-  EXPECT_EQ(compute_dtype("tf32", Device::cuda()), DType::f32);  // how products round, not what tensors hold
+  EXPECT_EQ(compute_dtype("tf32", Device::cuda()), DType::f32);  // tf32 is how products round, not what tensors hold
   EXPECT_EQ(compute_dtype("bf16", Device::cuda()), DType::bf16);
   EXPECT_EQ(compute_dtype("f16", Device::cuda(1)), DType::f16);
   EXPECT_EQ(parameter_dtype(DType::f16), DType::f32);

@@ -10,7 +10,7 @@ namespace {
 
 TEST(TurnOrder, OfTwoSidesEachIsFirstAsOftenInEveryBatch) {
   for (const std::int64_t rounds : {2, 4, 8, 16}) {
-    std::int64_t begun = 0;  // batches that side 0 begins
+    std::int64_t begun = 0;  // batches in which side 0 goes first
     for (std::int64_t batch = 0; batch < 10; ++batch) {
       std::int64_t first = 0;
       for (std::int64_t round = batch * rounds; round < (batch + 1) * rounds; ++round)

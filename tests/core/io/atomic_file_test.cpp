@@ -25,7 +25,7 @@ TEST(WriteAtomically, WritesInParts) {
   EXPECT_EQ(real_vfs().list(folder.path()).size(), 1u);
 }
 
-// A caller's exception goes through as it is, whatever happens to the temporary file.
+// A caller's exception passes through unchanged, whatever happens to the temporary file.
 TEST(WriteAtomically, ACallersExceptionLeavesTheOldBytes) {
   const TemporaryFolder folder;
   const std::filesystem::path path = folder.path() / "x";
@@ -60,7 +60,7 @@ TEST(WriteAtomically, ClosesTheFileOfACallersException) {
   EXPECT_TRUE(real_vfs().list(folder.path()).empty());
 }
 
-// A file of the temporary name may be another process's.
+// A file with the temporary name may belong to another process.
 TEST(WriteAtomically, WhatItCouldNotCreateItDoesNotRemove) {
   class NoRoom final : public ForwardingVfs {
    public:

@@ -41,7 +41,7 @@ TEST(ChildProcess, SaysHowItEnded) {
   EXPECT_EQ(ending("kill -ABRT $$"), "child: it ended without an answer (signal 6, Aborted)");
   ChildProcess child = shell("exec <&-; echo ready; kill -KILL $$");
   EXPECT_EQ(child.read_line(), "ready");
-  for (int i = 0; i < 2; ++i) {  // the second time it has been waited for
+  for (int i = 0; i < 2; ++i) {  // by the second time the process has been waited for
     EXPECT_EQ(message_of<IoError>([&] { child.write_line("go"); }), "child: it ended before it was told 'go' (signal 9, Killed)");
   }
 }

@@ -24,7 +24,7 @@ constexpr std::size_t kSector = 512;
 
 }  // namespace
 
-// One pending change of a directory: a node gets this name in place of the one that it had, or none when the name is empty.
+// One pending change of a directory: a node gets this name instead of its old one, or no name if `name` is empty.
 struct CrashVfs::Change {
   std::string name;
   NodePtr node;
@@ -43,13 +43,13 @@ struct CrashVfs::Node {
     pending.push_back(std::move(change));
   }
   static void apply(std::map<std::string, NodePtr>& names, const Change& change) {
-    // A node has one name in a directory, also where an earlier rename of it did not survive.
+    // A node has one name in a directory, even if an earlier rename of it did not survive.
     std::erase_if(names, [&](const auto& item) { return item.second == change.node; });
     if (!change.name.empty()) names[change.name] = change.node;
   }
 };
 
-// What survives, drawn in the order of the walk.
+// Draws what survives, in the order of the walk.
 class CrashVfs::Picker {
  public:
   Picker(Survival survival, std::uint64_t seed) : survival_(survival), stream_(seed, "crash", "image") {}
@@ -73,7 +73,7 @@ class CrashVfs::Picker {
     if (survival_ == Survival::nothing || survival_ == Survival::names) return node.durable_bytes;
     const std::size_t sectors = node.bytes.size() / kSector + 1;
     if (survival_ == Survival::torn) return node.bytes.substr(0, kSector * below(sectors));
-    std::string bytes = node.bytes;  // the length reached the disk, some sectors did not
+    std::string bytes = node.bytes;  // the length reached the disk, but some sectors did not
     for (std::size_t at = 0; at < bytes.size(); at += kSector) {
       if (below(2) == 0) std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(at), std::min(kSector, bytes.size() - at), '\0');
     }

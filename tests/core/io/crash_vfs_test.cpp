@@ -21,7 +21,7 @@ class CrashVfsTest : public ::testing::Test {
     if (synced) file->sync();
     file->close();
   }
-  // "name=bytes ..." of /run in an image.
+  // "name=bytes ..." for the entries of /run in an image.
   static std::string text(CrashVfs image) {
     std::string text;
     for (const DirectoryEntry& entry : image.list("/run")) {

@@ -18,7 +18,7 @@ class FileReaderTest : public ::testing::Test {
     write_file_atomically(real_vfs(), path, bytes);
   }
 
-  // In parts of 4096 bytes.
+  // Reads the whole file in parts of 4096 bytes.
   std::string all(SystemCalls& calls) const {
     FileReader reader(path, calls);
     std::string read, part(4096, '\0');

@@ -13,7 +13,7 @@
 namespace tessera {
 namespace {
 
-// A file of version 1.0 with this dict and these bytes behind it.
+// A file of version `major`.0 with this dict, followed by these bytes.
 std::string npy(const std::string& dict, const std::string& data, char major = 1) {
   const std::string length{static_cast<char>(dict.size() & 0xFF), static_cast<char>(dict.size() >> 8)};
   return std::string("\x93NUMPY", 6) + major + '\0' + length + (major == 1 ? "" : std::string(2, '\0')) + dict + data;
@@ -29,7 +29,7 @@ class Npy : public ::testing::Test {
     write_file_atomically(real_vfs(), path_, bytes);
     return NpyFile(path_);
   }
-  // Without the path in front.
+  // The error message without the path in front.
   std::string fault(const std::string& bytes) const {
     const std::string message = message_of<IoError>([&] { open(bytes); });
     EXPECT_TRUE(message.starts_with(path_ + ": ")) << message;
@@ -57,7 +57,7 @@ TEST_F(Npy, WhatIsWrittenComesBack) {
   EXPECT_EQ(open(encode_npy(std::vector<float>{7}, Shape{})).shape(), Shape{});
 }
 
-// The bytes of numpy.save(np.array([[1, 2]], "float32")): header of 128 bytes with its prefix, elements at a multiple of 64.
+// The bytes of numpy.save(np.array([[1, 2]], "float32")): 128 bytes of header with its prefix, elements at a multiple of 64.
 TEST_F(Npy, IsWrittenAsNumPyWritesIt) {
   const std::string bytes = encode_npy(std::vector<float>{1, 2}, Shape{1, 2});
   std::string header = "{'descr': '<f4', 'fortran_order': False, 'shape': (1, 2), }";

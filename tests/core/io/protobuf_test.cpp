@@ -5,7 +5,7 @@
 namespace tessera::protobuf {
 namespace {
 
-// The examples of the format's page, and what a negative number becomes.
+// The examples of the format's documentation, and the encoding of a negative number.
 TEST(Protobuf, WritesFields) {
   EXPECT_EQ(whole_number(1, 150), "\x08\x96\x01");
   EXPECT_EQ(whole_number(1, -1), "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01");

@@ -1,4 +1,4 @@
-// Forged files, each of which a lenient reader accepts, crashes on or spends all memory on.
+// Forged files. A lenient reader accepts each of them, crashes on it or uses up all memory.
 #include <gtest/gtest.h>
 
 #include <string>

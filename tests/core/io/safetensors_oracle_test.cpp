@@ -1,4 +1,4 @@
-// Our files read by a program that shares nothing with our reader: tests/oracle/read_safetensors.py (struct, json, numpy).
+// A program that shares nothing with our reader reads our files: tests/oracle/read_safetensors.py (struct, json, numpy).
 #include <gtest/gtest.h>
 
 #include "core/io/safetensors.h"

@@ -16,7 +16,7 @@ namespace {
 
 using namespace std::string_literals;
 
-// rapidcheck draws its seed from the clock unless told; a test has to say the same twice.
+// By default rapidcheck draws its seed from the clock, but a test has to give the same result every time.
 [[maybe_unused]] const int kFixedSeed = ::setenv("RC_PARAMS", "seed=1", 0);
 
 bool same(const Tensor& a, const Tensor& b) {
@@ -60,7 +60,7 @@ TEST(Safetensors, WritesStridedTensorsRowMajor) {
   EXPECT_EQ(back.tensors.at("t").to_vector<float>(), (std::vector<float>{1, 4, 2, 5, 3, 6}));
 }
 
-// Every byte, written by hand from the format description.
+// Every byte is written by hand from the format description.
 TEST(Safetensors, WritesTheseBytes) {
   SafetensorsFile file;
   file.metadata["a\"b"] = "\n";
@@ -122,7 +122,7 @@ RC_GTEST_PROP(SafetensorsProperty, RoundTripsAnyNamesShapesAndDtypes, ()) {
   RC_ASSERT(encode_safetensors(back) == bytes);
 }
 
-// Whatever bytes come, the reader returns a file or throws IoError.
+// For any bytes the reader returns a file or throws IoError.
 RC_GTEST_PROP(SafetensorsProperty, AnyFlippedByteIsReadOrRefused, ()) {
   std::string bytes = encode_safetensors(sample());
   const auto at = *rc::gen::inRange<std::size_t>(0, bytes.size());

@@ -14,7 +14,7 @@ namespace {
 
 struct Operand {
   std::string labels;
-  bool result = false;  // of a step
+  bool result = false;  // an intermediate result of a step
 };
 
 using Sizes = std::map<char, std::int64_t>;
@@ -51,7 +51,7 @@ double product(const std::string& labels, const Sizes& sizes) {
   return count;
 }
 
-// The least of (FLOPs, elements of intermediates) over all orders, pair by pair.
+// The least (FLOPs, elements of intermediates) over all orders of pairwise contractions.
 std::pair<double, double> brute_force(const std::vector<Operand>& operands, const std::string& output, const Sizes& sizes) {
   if (operands.size() == 1) return {0, 0};
   std::pair<double, double> best{1e300, 1e300};

@@ -20,12 +20,12 @@ void expect_matches(const std::string& equation, const std::vector<Tensor>& oper
     const Tensor y = linalg::contract(equation, operands[0], operands[1], copies);
     EXPECT_EQ(y.dtype(), operands[0].dtype());
     EXPECT_TRUE(y.is_contiguous());
-    // Sums of at most some hundred products of normal numbers: 1e-7 of each, of either sign.
+    // Sums of at most a few hundred products of normal numbers, each with an error of 1e-7 of either sign.
     EXPECT_LT(largest_difference(y, naive_contract(equation, operands)), y.dtype() == DType::f32 ? 1e-4 : 1e-12);
   }
 }
 
-// With the copies that no plan goes without.
+// The plan with only those copies that no plan can avoid.
 linalg::ContractPlan least_plan(const std::string& equation, const Tensor& a, const Tensor& b) {
   return linalg::plan_contract(equation, a, b, ContractCopies::where_needed);
 }
@@ -44,7 +44,7 @@ TEST(Contract, EachSingleIndexCaseIsOneProduct) {
       EXPECT_EQ(plan.calls, 1);
       EXPECT_EQ(plan.loops, 0);
       EXPECT_EQ(plan.copies, c.expected == ContractClass::exceptional ? 1 : 0);
-      if (c.expected != ContractClass::exceptional) {  // its copy may be one that flattens
+      if (c.expected != ContractClass::exceptional) {  // an exceptional case's copy may also flatten
         EXPECT_EQ(plan.one_gemm(), c.expected == ContractClass::gemm);
         EXPECT_EQ(plan.one_batched_gemm(), c.expected == ContractClass::batched);
       }
@@ -107,14 +107,14 @@ TEST(Contract, TakesStridedOperandsAsTheyLie) {
     EXPECT_TRUE(plan.one_batched_gemm()) << plan.text;  // n and p have a gap between them
     EXPECT_EQ(plan.copies, 0);
     expect_matches("km,kn->mn", {left.permute({1, 0}).slice(1, 2, 5), right.slice(1, 2, 3).reshape({13, 7})});
-    // Repeated elements are copied: no library takes a stride of 0.
+    // Repeated elements are copied, because no library takes a stride of 0.
     const Tensor repeated = random_tensor({1, 13}, dtype).expand({7, 13});
     expect_matches("mk,knp->mnp", {repeated, right});
     EXPECT_EQ(least_plan("mk,knp->mnp", repeated, right).copies, 1);
   }
 }
 
-// Small products run one by one in one thread, larger ones as batches of all threads.
+// Small products run one by one in one thread. Larger ones run as batches on all threads.
 TEST(Contract, LargerSizesReachTheThreadedKernels) {
   for (const SingleIndexCase& c : table_2()) {
     expect_matches(c.equation, operands_of(c.equation, {{'m', 23}, {'n', 20}, {'p', 19}, {'k', 31}}, DType::f32));
@@ -136,7 +136,7 @@ TEST(Contract, CopiesRatherThanMultiplyingManySmallMatrices) {
   EXPECT_EQ(plan_of_cube("km,pkn->pnm", 48).copies, 0);
 }
 
-// The columns of the right operand's matrices lie size^2 elements apart.
+// The columns of the right operand's matrices are size^2 elements apart.
 TEST(Contract, CopiesRatherThanReadingColumnsPagesApart) {
   EXPECT_EQ(plan_of_cube("kp,mnk->pnm", 64).copies, 1);
   EXPECT_EQ(plan_of_cube("kp,mnk->pnm", 65).copies, 0);

@@ -43,7 +43,7 @@ TEST(Cp, NoSweepRaisesTheResidual) {
     for (const std::int64_t rank : {1, 3, 11}) {
       SCOPED_TRACE(str(shape, " rank ", rank));
       const Tensor x = random_tensor(shape);
-      // One sweep at a time, each from where the last one ended.
+      // One sweep at a time. Each starts where the previous one ended.
       linalg::Cp cp = linalg::cp_als(x, rank, {.max_iterations = 0});
       const double first = error(cp, x);
       EXPECT_LT(first, 1.0);
@@ -59,7 +59,7 @@ TEST(Cp, NoSweepRaisesTheResidual) {
   }
 }
 
-// A sweep solves least squares for each factor in turn, so that a random tensor of several modes is approximated better and better.
+// A sweep solves least squares for each factor in turn, so the approximation of a random tensor improves with every sweep.
 TEST(Cp, SweepsLowerTheError) {
   const Tensor x = random_tensor({7, 3, 3, 5});
   double last = 1;
@@ -82,7 +82,7 @@ TEST(Cp, FindsATensorOfItsRank) {
   EXPECT_LT(error(linalg::cp_als(x, 5, {.max_iterations = 500, .tolerance = 0}), x), 1e-4);
 }
 
-// Of a matrix the best of its rank is known (Eckart & Young).
+// The best approximation of a matrix at a given rank is known (Eckart & Young).
 TEST(Cp, OfAMatrixIsItsBestApproximation) {
   const Tensor x = Tensor::from(std::vector<double>{3, 0, 0, 0, 2, 0, 0, 0, 1, 0, 0, 0}, {4, 3});
   EXPECT_NEAR(error(linalg::cp_als(x, 2), x), 1 / std::sqrt(14.0), 1e-10);

@@ -1,5 +1,5 @@
-// What every decomposition promises, on the same tensors: bounds of the error, projections that are idempotent, and the matrices
-// at the edge. What is special to one of them stands in its own test.
+// What every decomposition promises, on the same tensors: error bounds, idempotent projections and edge cases of matrices. Each
+// decomposition's own test covers what is special to it.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -27,7 +27,7 @@ double squared_norm(const Tensor& tensor) {
   return sum;
 }
 
-// The square of the distance of a matrix to the nearest one of this rank, by the singular values of the matrix itself.
+// The squared distance of a matrix to the nearest matrix of this rank, computed from its singular values.
 double squared_tail(const Tensor& matrix, std::int64_t rank) {
   const std::vector<double> s = values(linalg::svd(matrix).s);
   double sum = 0;
@@ -44,7 +44,7 @@ Tensor composed(const linalg::Svd& f, std::int64_t rank) {
   return naive_matmul(scale_columns(f.u.slice(1, 0, rank), f.s.slice(0, 0, rank)), f.v.slice(1, 0, rank).permute({1, 0}));
 }
 
-// Of a matrix with these singular values no approximation is nearer than the root of the discarded squares (Eckart & Young).
+// No approximation of a matrix with these singular values is nearer than the root of the discarded squares (Eckart & Young).
 TEST(Properties, TruncatedSvdReachesTheOptimum) {
   for (const auto& [m, n] : std::vector<std::pair<std::int64_t, std::int64_t>>{{17, 11}, {5, 31}, {23, 23}, {1, 7}}) {
     const std::int64_t k = std::min(m, n);
@@ -62,7 +62,7 @@ TEST(Properties, TruncatedSvdReachesTheOptimum) {
   }
 }
 
-// One way to approximate a tensor at given ranks, one for each of the unfoldings whose ranks it bounds.
+// A way to approximate a tensor at given ranks. It takes one rank for each unfolding whose rank it bounds.
 struct Projection {
   std::string name;
   std::function<Tensor(const Tensor&, const Ranks&)> run;
@@ -97,11 +97,11 @@ std::vector<Projection> projections() {
       {"tt_svd", [](const Tensor& x, const Ranks& r) { return linalg::reconstruct(linalg::tt_svd(x, r)); }, by_prefix}};
 }
 
-// Half the smaller side of each unfolding, or one.
+// Half the smaller side of each unfolding, but at least one.
 Ranks half_ranks(const std::vector<Tensor>& unfoldings, const Tensor& x) {
   Ranks ranks;
   for (const Tensor& matrix : unfoldings) {
-    // A train's core must not be wider than the rows that the cut before it has left.
+    // A train's core must not be wider than its number of rows, which the previous rank determines.
     const std::int64_t left =
         ranks.size() < unfoldings.size() && unfoldings.size() < static_cast<std::size_t>(x.rank()) && !ranks.empty()
             ? ranks.back() * x.dim(static_cast<int>(ranks.size()))
@@ -113,8 +113,8 @@ Ranks half_ranks(const std::vector<Tensor>& unfoldings, const Tensor& x) {
 
 const std::vector<Shape> kShapes{{7, 5, 6}, {4, 3, 3, 5}, {9, 4}, {2, 13, 1, 3}, {1, 1, 1}, {3, 2, 2, 2, 3}};
 
-// Theorem 2 of Vannieuwenhoven et al. 2012 and theorem 2.2 of Oseledets 2011 from above; from below because an approximation's
-// own unfolding has the rank.
+// The upper bounds are theorem 2 of Vannieuwenhoven et al. 2012 and theorem 2.2 of Oseledets 2011. The lower bound holds because
+// the approximation's unfolding has the given rank.
 TEST(Properties, ErrorLiesBetweenTheLargestTailAndTheSumOfAll) {
   for (const Projection& p : projections()) {
     for (const Shape& shape : kShapes) {
@@ -147,7 +147,7 @@ TEST(Properties, ProjectionsAreIdempotent) {
   }
 }
 
-// Alternating least squares from elsewhere may end elsewhere.
+// Alternating least squares from another start may end elsewhere.
 TEST(Properties, CpStartedFromItsOwnFactorsIsIdempotent) {
   for (const Shape& shape : kShapes) {
     for (const std::int64_t rank : {1, 3}) {
@@ -159,18 +159,18 @@ TEST(Properties, CpStartedFromItsOwnFactorsIsIdempotent) {
   }
 }
 
-// Every decomposition of a matrix, composed again, at a rank.
+// Every decomposition of a matrix, reconstructed at a given rank.
 struct OfAMatrix {
   std::string name;
   std::function<Tensor(const Tensor&, std::int64_t)> run;
-  double tolerance = 1e-10;  // where the matrix has the rank
+  double tolerance = 1e-10;  // for a matrix that has the rank
 };
 
 std::vector<OfAMatrix> all_of_matrices() {
   std::vector<OfAMatrix> all{
       {"svd", [](const Tensor& a, std::int64_t rank) { return composed(linalg::svd(a), rank); }},
       {"randomised_svd", [](const Tensor& a, std::int64_t rank) { return composed(linalg::randomised_svd(a, rank), rank); }},
-      // The proximal term holds ALS back by the root of its weight.
+      // The proximal term limits the accuracy of ALS to the square root of its weight.
       {"cp", [](const Tensor& a, std::int64_t rank) { return linalg::reconstruct(linalg::cp_als(a, rank)); }, 1e-7}};
   for (const Projection& p : projections()) {
     const bool train = p.name == "tt_svd";
@@ -216,7 +216,7 @@ TEST(Properties, NanAndInfAreRefused) {
   }
 }
 
-// Nothing takes the square of the longer side: that would be 200 MB and minutes.
+// No step may need the square of the longer side: that would take 200 MB and minutes.
 TEST(Properties, HugeAspectRatiosAreDecomposed) {
   for (const Shape& shape : {Shape{2, 5000}, Shape{5000, 2}, Shape{1, 5000}, Shape{5000, 1}}) {
     const Tensor a = random_tensor(shape);
@@ -228,7 +228,7 @@ TEST(Properties, HugeAspectRatiosAreDecomposed) {
       EXPECT_NEAR(linalg::relative_error(d.run(a, 1), a), best, 1e-3 * best + d.tolerance);
     }
   }
-  // More columns than the unfolding has: what completes them is orthonormal to them.
+  // The rank is larger than the unfolding's number of columns: the added columns are orthonormal to the others.
   const Tensor a = random_tensor({5000, 2});
   const linalg::Tucker t = linalg::st_hosvd(a, std::vector<int>{0}, Ranks{4});
   EXPECT_LT(orthogonality_defect(t.factors[0]), 1e-12);

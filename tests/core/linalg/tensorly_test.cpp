@@ -1,4 +1,4 @@
-// Decompositions beside TensorLy's of the same tensors: tests/oracle/tensorly_fixtures.py wrote tests/oracle/tensorly.json.
+// Our decompositions against TensorLy's of the same tensors: tests/oracle/tensorly_fixtures.py wrote tests/oracle/tensorly.json.
 #include <gtest/gtest.h>
 
 #include "core/config/value.h"
@@ -13,7 +13,7 @@
 namespace tessera::testing {
 namespace {
 
-constexpr double kReconstruction = 1e-10;  // entries are of the order of 10, written with 12 decimals
+constexpr double kReconstruction = 1e-10;  // entries are about 10, written with 12 decimals
 
 const Value::List& cases(std::string_view decomposition) {
   static const Value fixtures =
@@ -75,7 +75,7 @@ TEST(TensorLy, TensorTrainsAreTheSame) {
   }
 }
 
-// One algorithm from one start: each sweep gives the same subspaces.
+// The same algorithm from the same start: each sweep gives the same subspaces.
 TEST(TensorLy, HooiHasTheSameErrorAfterEverySweep) {
   for (const Value& fixture : cases("hooi")) {
     SCOPED_TRACE(str(shape_of(fixture)));
@@ -89,8 +89,8 @@ TEST(TensorLy, HooiHasTheSameErrorAfterEverySweep) {
   }
 }
 
-// Both begin by fitting the last factor to the start's others. Ours then keeps each factor near the one before with a weight of
-// 1e-9, theirs does not: what that changes grows with the condition of the systems, to 1.2e-6 of the tensor's norm at most here.
+// Both first fit the last factor to the start's others. Ours then keeps each factor near the previous one with a weight of 1e-9,
+// theirs does not. The effect grows with the condition of the systems, to at most 1.2e-6 of the tensor's norm here.
 TEST(TensorLy, CpHasTheSameErrorAfterEverySweep) {
   for (const Value& fixture : cases("cp")) {
     SCOPED_TRACE(str(shape_of(fixture), " rank ", fixture.at("rank").as_int()));

@@ -47,7 +47,7 @@ TEST(TensorTrain, ReconstructMultipliesTheCores) {
   EXPECT_LT(largest_difference(linalg::reconstruct(train), Tensor::from(expected, {3, 4, 2})), 1e-13);
 }
 
-// Each unfolding's tail alone is a lower bound, together they are an upper one (Oseledets 2011, theorem 2.2).
+// The tail of each unfolding is a lower bound, and all tails together are an upper bound (Oseledets 2011, theorem 2.2).
 TEST(TensorTrain, ErrorLiesBetweenTheBoundsOfTheUnfoldings) {
   for (const Case& c : kCases) {
     SCOPED_TRACE(str(c.shape));
@@ -118,7 +118,7 @@ Ranks ranks_of(const linalg::TensorTrain& train) {
   return ranks;
 }
 
-// x + y: cores with those of x and y as diagonal blocks, beside each other in the first and above each other in the last.
+// x + y: the cores of x and y become diagonal blocks. They are side by side in the first core and stacked in the last.
 linalg::TensorTrain sum(const linalg::TensorTrain& x, const linalg::TensorTrain& y) {
   linalg::TensorTrain both;
   for (std::size_t k = 0; k < x.cores.size(); ++k) {
@@ -133,7 +133,7 @@ linalg::TensorTrain sum(const linalg::TensorTrain& x, const linalg::TensorTrain&
   return both;
 }
 
-// The tails of the unfoldings bound the error of rounding as they bound that of tt_svd, and the two agree on what is cut.
+// The tails of the unfoldings bound the error of rounding like that of tt_svd, and both cut the same part.
 TEST(TensorTrainRounding, IsTheDecompositionOfTheWholeTensor) {
   for (const auto& [shape, from, to] : std::vector<std::tuple<Shape, Ranks, Ranks>>{{{4, 3, 5}, {4, 5}, {2, 3}},
                                                                                     {{7, 9}, {5}, {3}},
@@ -179,7 +179,7 @@ TEST(TensorTrainRounding, RanksNeverGrow) {
     EXPECT_LE(ranks[0], 2);
     EXPECT_LE(ranks[1], 3);
   }
-  // A train may have larger ranks than its unfoldings have sides.
+  // A train's ranks may be larger than the sides of its unfoldings.
   EXPECT_EQ(ranks_of(linalg::tt_round(random_train({2, 3, 2}, {9, 8}), Ranks{9, 8})), (Ranks{2, 2}));
 }
 

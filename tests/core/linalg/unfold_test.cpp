@@ -12,7 +12,7 @@ namespace {
 
 std::size_t at(std::int64_t index) { return static_cast<std::size_t>(index); }
 
-// Entry (i, j) of the mode-m unfolding of a [p, q, r] tensor, spelled out.
+// Entry (i, j) of the mode-m unfolding of a [p, q, r] tensor, written out.
 std::vector<double> naive_unfold(const Tensor& tensor, int mode) {
   const std::vector<double> x = values(tensor);
   const std::int64_t p = tensor.dim(0), q = tensor.dim(1), r = tensor.dim(2);

@@ -21,7 +21,7 @@ TEST(AttentionCache, GivesAllPositionsSoFar) {
   AttentionCache cache(7);
   const Tensor k = drawn({2, 5, 3, 4}, 1), v = drawn({2, 5, 3, 4}, 2);
   for (const auto& [first, count] : {std::pair<std::int64_t, std::int64_t>{0, 2}, {2, 1}, {3, 2}}) {
-    for (const char* path : {"a", "b"}) {  // each has its own
+    for (const char* path : {"a", "b"}) {  // each path has its own cache
       const Tensor& other = path[0] == 'a' ? k : v;
       const AttentionCache::Seen seen =
           cache.append(path, other.slice(1, first, first + count), v.slice(1, first, first + count));

@@ -15,7 +15,7 @@ TEST(Selector, FollowsTheTable) {
   };
   const Row rows[]{
       {"conv1", "conv1", true},
-      {"conv1", "layer1.0.conv1", false},  // the whole path, not a part of it
+      {"conv1", "layer1.0.conv1", false},  // the pattern must match the whole path
       {"*conv1", "layer1.0.conv1", true},
       {"*", "", true},
       {"*", "layer1.0.conv1", true},
@@ -36,7 +36,7 @@ TEST(Selector, FollowsTheTable) {
       {"", "", true},
       {"", "conv1", false},
       {"conv1**", "conv1", true},
-      {"fc.", "fcx", false},  // a dot is a dot
+      {"fc.", "fcx", false},  // a dot matches only a dot
       {"re:layer[23]\\.\\d+\\.conv[12]", "layer3.12.conv2", true},
       {"re:layer[23]", "layer2.0.conv1", false},
       {"re:.*conv.", "layer2.0.conv1", true},

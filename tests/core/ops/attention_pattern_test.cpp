@@ -57,14 +57,14 @@ TEST(AttentionPattern, EveryHeadKeepsExactlyTheStatedNumber) {
   }
 }
 
-// c / distance: a diagonal keeps that share of its pairs, but for rounding its number.
+// A diagonal keeps the share c / distance of its pairs, up to the rounding of the count.
 TEST(AttentionPattern, DiagonalsKeepAShareThatFallsWithTheirDistance) {
   const std::int64_t n = 512, band = 8;
   const AttentionPattern pattern(options(n, band, 0.06));
   double sum = 0;
   for (std::int64_t d = band; d < n; ++d) sum += static_cast<double>(n - d) / static_cast<double>(d);
   const double c = static_cast<double>(pattern.kept()) / sum;
-  ASSERT_LT(c, band);  // no probability is cut at 1
+  ASSERT_LT(c, band);  // no probability is clipped to 1
   for (std::int64_t head = 0; head < 3; ++head) {
     std::vector<std::int64_t> kept(static_cast<std::size_t>(n), 0);
     for (std::int64_t i = 0; i < n; ++i) {
@@ -77,7 +77,7 @@ TEST(AttentionPattern, DiagonalsKeepAShareThatFallsWithTheirDistance) {
   }
 }
 
-// Along a diagonal any pair is as likely: halves get about as many.
+// All pairs of a diagonal are equally likely, so each half gets about as many.
 TEST(AttentionPattern, PairsOfADiagonalAreDrawnUniformly) {
   const std::int64_t n = 400;
   AttentionPatternOptions of = options(n, 10, 0.1);
@@ -126,7 +126,7 @@ TEST(AttentionPattern, WhatIsNoPatternIsNamed) {
   EXPECT_EQ(message(options(4, 1, 1.5)), "attention pattern: density is 1.5; needs 0 <= density <= 1");
   EXPECT_EQ(message(options(4, 1, 0.5, 8)), "attention pattern: block is 8; needs 1, 16 or 32");
   EXPECT_EQ(message(options(65537, 1, 0)), "attention pattern: positions are 65537 in blocks of 1; needs at most 65536 blocks");
-  // Of 65,536 units 65,535 * 65,536 / 2 pairs are beside a band of 1.
+  // 65,536 units have 65,535 * 65,536 / 2 pairs outside a band of 1.
   EXPECT_EQ(
       message(options(65536, 1, 0.5)),
       "attention pattern: each of 3 heads has 65536 rows and keeps 1073725440 pairs beside the band; needs at most 268435456 "

@@ -32,7 +32,7 @@ TEST(Attention, DropoutKeepsWhatItsRandomWordsSay) {
   const Shape shape{2, s, heads, width};
   const testing::AttentionAnswer narrow = testing::attention_answer(shape, shape, options),
                                  wide = testing::attention_answer(shape, shape, options, DType::f64);
-  // The path in double is the definition; it draws one number at a time.
+  // The path in double is the definition. It draws one random number at a time.
   expect_close(narrow, wide, 1e-5);
   options.dropout = 0;
   EXPECT_GT(relative_error(testing::attention_answer(shape, shape, options).y, wide.y), 0.1);
@@ -41,7 +41,7 @@ TEST(Attention, DropoutKeepsWhatItsRandomWordsSay) {
   EXPECT_GT(relative_error(testing::attention_answer(shape, shape, options).y, wide.y), 0.1);
 }
 
-// With heads that share keys, a window and hidden keys: the words are those of the queries' rows and of all keys.
+// Heads share keys, with a window and hidden keys. Random words are counted for each query row and each key, seen or not.
 TEST(Attention, DropoutDrawsForEveryPairWhetherItIsSeenOrNot) {
   StepState state;
   state.set({.step = 3});
@@ -60,7 +60,7 @@ TEST(Attention, DropoutDrawsForEveryPairWhetherItIsSeenOrNot) {
   }
 }
 
-// Where the processor multiplies bf16, neighbours in pairs: odd numbers of keys and of columns, whole tiles and parts of them.
+// Processors that multiply bf16 take neighbours in pairs: odd numbers of keys and columns, whole and partial tiles.
 TEST(Attention, InBf16TheErrorIsThatOfRounding) {
   StepState state;
   state.set({.step = 3});
@@ -89,7 +89,7 @@ TEST(Attention, MultipliesInBf16WhereTheProcessorDoes) {
 TEST(Attention, DropsTheStatedShareOfProbabilities) {
   StepState state;
   const std::int64_t s = 200;
-  // Scores of 0 and values of 1: y is the share that is kept, times its factor.
+  // Scores are 0 and values are 1, so y is the share of kept pairs times the dropout factor.
   const AttentionOptions options{.dropout = 0.25, .stream = RngStream(1, "a", "mask"), .step_state = state.tensor()};
   const Var zeros(Tensor::zeros({1, s, 1, 4})), ones(Tensor::full({1, s, 1, 4}, 1.0));
   const Tensor y = attention(zeros, zeros, ones, options).value();
@@ -99,7 +99,7 @@ TEST(Attention, DropsTheStatedShareOfProbabilities) {
 }
 
 TEST(Attention, AnyNumberOfThreadsGivesTheSameBytes) {
-  // Six heads of keys, and one alone, which several tasks share; few queries.
+  // Six heads of keys; a single head, which several tasks share; few queries.
   for (const auto& [q, kv] : {std::pair(Shape{2, 150, 6, 20}, Shape{2, 150, 3, 20}),
                               {Shape{1, 331, 2, 20}, Shape{1, 331, 1, 20}},
                               {Shape{1, 2, 12, 64}, Shape{1, 700, 4, 64}}}) {
@@ -116,7 +116,7 @@ TEST(Attention, AnyNumberOfThreadsGivesTheSameBytes) {
   }
 }
 
-// As a network that generates text calls it: one position after another is the same as all at once.
+// As in text generation: one position after another gives the same as all positions at once.
 TEST(Attention, OneQueryAfterAnotherIsAllAtOnce) {
   const std::int64_t s = 90;
   for (const DType dtype : {DType::f32, DType::bf16}) {
@@ -140,7 +140,7 @@ TEST(Attention, LargeScoresNeitherOverflowNorVanish) {
   backward(sum(y));
   const Var wide =
       attention(Var(q.value().to(DType::f64)), Var(k.value().to(DType::f64)), Var(v.value().to(DType::f64)), {.scale = 5.0});
-  EXPECT_LT(relative_error(y.value(), wide.value()), 1e-3);  // scores of 1,600 have errors of some 1e-4
+  EXPECT_LT(relative_error(y.value(), wide.value()), 1e-3);  // scores of 1,600 have errors of about 1e-4
   for (const float g : q.grad().to_vector<float>()) EXPECT_TRUE(std::isfinite(g));
 }
 
@@ -153,13 +153,13 @@ TEST(Attention, ANaNStaysInTheRowsThatSeeIt) {
   for (std::int64_t i = 0; i < 60; ++i) EXPECT_EQ(std::isnan(y.data<float>()[i * 4]), i >= 50) << i;
 }
 
-// Keys and values of such tiles may hold anything, in the forward and in the gradient of q.
+// Keys and values of unseen tiles may hold anything, in the forward pass and in the gradient of q.
 TEST(Attention, TilesOfKeysThatNoQueryOfATileSeesAreNotRead) {
   struct Case {
     std::string name;
     AttentionOptions options;
-    std::int64_t first, end;  // keys whose values are NaN
-    std::int64_t from, to;  // queries that must not meet them
+    std::int64_t first, end;  // keys with NaN values
+    std::int64_t from, to;  // queries that must not read those keys
   };
   const std::int64_t s = 5 * cpu::attention::kKeys, queries = cpu::attention::kQueries, keys = cpu::attention::kKeys;
   const Tensor mask = Tensor::zeros({1, s}, DType::u8);
@@ -188,7 +188,7 @@ TEST(Attention, TilesOfKeysThatNoQueryOfATileSeesAreNotRead) {
 
 TEST(Attention, TheMemoryOfALongSequenceIsLinearInIt) {
   StepState state;
-  const cpu::OneThread alone;  // of several one may end before another begins
+  const cpu::OneThread alone;  // with several threads, one may end before another begins
   const auto most = [&](std::int64_t s, DType dtype, double dropout) {
     const Shape shape{1, s, 1, 32};
     const Var q(testing::random_values(shape, 1, dtype), true), k(testing::random_values(shape, 2, dtype), true),
@@ -218,7 +218,7 @@ TEST(Attention, QueriesThatSeeAKeyLieWithinTheirBounds) {
       for (const auto& [window, block] :
            std::vector<std::pair<std::int64_t, std::int64_t>>{{0, 1}, {1, 1}, {7, 1}, {1, 16}, {20, 16}}) {
         const AttentionForm form{1, queries, 53, 1, 1, 1, causal, window, 1.0, block};
-        if (block > 1 && queries > form.keys) continue;  // patterns have no more queries than keys
+        if (block > 1 && queries > form.keys) continue;  // patterns have at most as many queries as keys
         for (std::int64_t key = 0; key < form.keys; ++key) {
           if (causal) {
             EXPECT_GE(form.position(form.first_query(key)), key);

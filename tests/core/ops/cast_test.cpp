@@ -14,7 +14,7 @@ TEST(Cast, RoundsToNearestAndGivesTheGradientBackInTheInputsDtype) {
   const Var x(Tensor::from<float>({1.0f, 1.0f + 0x1p-8f, 1.0f + 0x1p-8f + 0x1p-16f, -3.0f}, {2, 2}), true);
   const Var y = cast(x, DType::bf16);
   EXPECT_EQ(y.dtype(), DType::bf16);
-  // A tie goes to the even one, what is above it up.
+  // A tie rounds to even, anything above it rounds up.
   EXPECT_EQ(y.value().to(DType::f32).to_vector<float>(), (std::vector<float>{1.0f, 1.0f, 1.0f + 0x1p-7f, -3.0f}));
   backward(y, Tensor::full({2, 2}, 0.5, DType::bf16));
   EXPECT_EQ(x.grad().dtype(), DType::f32);
@@ -33,7 +33,7 @@ TEST(Cast, RefusesIntegers) {
             "cast: x is f32 [2] on cpu, asked as u8; both must be floating");
 }
 
-// Sums of bf16 run wider: 256 ones and more ones would stay 256 if they were added in bf16.
+// Sums of bf16 are accumulated in a wider type: in bf16, adding ones would stop at 256.
 TEST(Cast, SumsOfBf16RunWider) {
   const Var x(Tensor::full({1024}, 1.0, DType::bf16), true);
   EXPECT_EQ(sum(x).value().item(), 1024.0);

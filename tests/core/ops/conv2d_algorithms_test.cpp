@@ -1,4 +1,4 @@
-// Every algorithm that a clock may choose for a convolution, forced in turn: it takes the passes that it should, and agrees with
+// Forces every algorithm that a clock may choose for a convolution in turn: it takes the passes that it should, and agrees with
 // the f64 loops.
 #include <gtest/gtest.h>
 #include <omp.h>
@@ -18,7 +18,7 @@ namespace tessera::testing {
 namespace {
 
 using Pass = cpu::Conv2dPass;
-using Algorithms = std::map<Pass, std::string>;  // which took each pass
+using Algorithms = std::map<Pass, std::string>;  // the algorithm that took each pass
 
 struct Operands {
   Tensor x, weight, bias, grad_y;
@@ -33,7 +33,7 @@ struct Outcome {
 
 std::vector<double> in_f64(const Tensor& x) { return x.to(DType::f64).to_vector<double>(); }
 
-// One backward pass at a time, so that counters say what took it.
+// Runs one backward pass at a time, so that the counters tell which algorithm took it.
 Outcome run(const Operands& in) {
   Outcome outcome;
   for (const Pass pass : {Pass::backward_input, Pass::backward_weight}) {
@@ -54,7 +54,7 @@ Outcome run(const Operands& in) {
   return outcome;
 }
 
-// Images in the one dtype, parameters in the other, of values that `rounded` holds.
+// Images in one dtype, parameters in the other. All values are exact in `rounded`.
 Operands operands(const ConvCase& c, DType images, DType parameters, DType rounded) {
   const auto make = [&](const Shape& shape, std::uint64_t index, DType dtype) {
     return off_alignment(random_values(shape, index).to(rounded).to(dtype));
@@ -80,7 +80,7 @@ TEST_P(Conv2dAlgorithm, TakesEveryPassAndAgreesWithTheReference) {
     const Outcome want = run(exact(c, DType::f32));
     ASSERT_EQ(got.values.size(), want.values.size());
     for (std::size_t i = 0; i < want.values.size(); ++i) {
-      // Winograd's transforms lose about a digit against direct sums (Lavin & Gray 2016, section 5.3).
+      // Winograd's transforms lose about a digit compared with direct sums (Lavin & Gray 2016, section 5.3).
       EXPECT_LE(relative_error(got.values[i], want.values[i]), 2e-5) << "result " << i;
     }
   }
@@ -90,9 +90,9 @@ INSTANTIATE_TEST_SUITE_P(Cpu, Conv2dAlgorithm,
                          ::testing::Values("nhwc", "blocked", "winograd", "winograd_nhwc", "gemm", "patches", "depthwise"),
                          [](const auto& test) { return test.param; });
 
-// What takes a pass of bf16 while `forced` is asked for: itself where it is offered, the first that is elsewhere. The weight
-// gradient is split among threads where there are images for two of them, and equal parts leave nothing to choose but a product
-// and our Winograd.
+// The algorithm that takes a bf16 pass while `forced` is forced: `forced` if it is offered, otherwise the first that is offered.
+// The weight gradient is split among threads if at least two of them get images. If all parts are equal, the only alternatives to
+// the split are a product and our Winograd.
 std::string expected_bf16(const std::string& forced, Pass pass, const ConvCase& c) {
   const std::int64_t threads = omp_get_max_threads();
   const bool splits = pass == Pass::backward_weight && std::min(threads, c.x[0]) > 1;
@@ -111,7 +111,7 @@ TEST_P(Conv2dBf16Algorithm, AgreesWithTheReference) {
     const Outcome want = run(exact(c, DType::bf16));
     ASSERT_EQ(got.values.size(), want.values.size());
     for (std::size_t i = 0; i < want.values.size(); ++i) {
-      // Sums run in f32; y and the gradient of x are rounded once, by at most 2^-8; those of the parameters are not.
+      // Sums run in f32. y and the gradient of x are rounded once, by at most 2^-8; gradients of parameters are not rounded.
       EXPECT_LE(relative_error(got.values[i], want.values[i]), i < 2 ? 0x1p-8 + 2e-5 : 2e-5) << describe(c) << ", result " << i;
     }
   }
@@ -136,7 +136,7 @@ TEST_P(Conv2dBf16Algorithm, TakesThePassesThatItIsOffered) {
 INSTANTIATE_TEST_SUITE_P(Cpu, Conv2dBf16Algorithm, ::testing::Values("nhwc", "blocked", "split", "gemm", "winograd_nhwc"),
                          [](const auto& test) { return test.param; });
 
-// The weights of training are f32; a product sees them rounded to nearest: 1 + 2^-9 is nearest to 1, 2^-8 from the next.
+// Training keeps weights in f32. A product sees them rounded to nearest: 1 + 2^-9 becomes 1, as the next value is 2^-8 away.
 TEST(Conv2dBf16, WeightsAreRoundedForTheProduct) {
   if (!cpu::onednn_has_bf16()) GTEST_SKIP() << "neither avx512_bf16 nor AMX: the product runs in f32";
   for (const Shape& taps : {Shape{1, 1, 2, 1}, Shape{1, 1, 1, 2}}) {
@@ -167,8 +167,8 @@ TEST(Conv2dDecision, IsRecordedOnceAndReplayedWithoutAClock) {
   EXPECT_EQ(recorded.size(), 3u);
   ASSERT_EQ(taken.size(), 3u);
   EXPECT_EQ(taken.begin()->first.substr(0, 52), "conv2d.backward_input n3 h13 w11 c32>32 k3x3 s1x1 p1");
-  // Another choice than each measured one: what is obeyed is the record. Keys in their order are backward_input, backward_weight,
-  // forward.
+  // Replaces each measured choice by another one, so that obeying the record shows. The keys are ordered: backward_input,
+  // backward_weight, forward.
   for (auto& [key, choice] : taken) choice = choice == "nhwc" ? "blocked" : "nhwc";
   const std::vector<std::string> choices{taken.begin()->second, std::next(taken.begin())->second, taken.rbegin()->second};
   const Algorithms obeyed{{Pass::backward_input, choices[0]}, {Pass::backward_weight, choices[1]}, {Pass::forward, choices[2]}};

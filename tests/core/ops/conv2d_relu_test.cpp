@@ -1,4 +1,4 @@
-// The convolution that does the rectifier, and constant weights, under every algorithm that a clock may choose.
+// The convolution with a fused ReLU, and constant weights, under every algorithm that a clock may choose.
 #include <gtest/gtest.h>
 
 #include "core/autograd/backward.h"
@@ -68,7 +68,7 @@ TEST_P(Conv2dReluAlgorithm, RunsAndAgreesWithTheReference) {
   }
 }
 
-// A weight that is written although the promise forbids it is not seen: what was derived from it is what is read.
+// Writing a weight against the promise has no effect: calls read what was derived from the weight before.
 TEST_P(Conv2dReluAlgorithm, DerivesFromConstantWeightsOnce) {
   for (const ConvCase& c : conv_cases(GetParam())) {
     SCOPED_TRACE(describe(c));
@@ -98,7 +98,7 @@ TEST(Conv2dBf16, ConstantWeightsAreKeptRounded) {
   const std::vector<double> want = run(in);
   const ConstantWeights constant;
   EXPECT_EQ(run(in), want);
-  EXPECT_EQ(run(in), want);  // from what was kept
+  EXPECT_EQ(run(in), want);  // from the kept copy
   in.weight.value().fill(0);
   EXPECT_EQ(run(in), want) << "a weight that was promised to stay is read once";
 }

@@ -57,7 +57,7 @@ TEST(CrossEntropy, AllIgnoredGivesZeroLossAndGradient) {
   EXPECT_EQ(x.grad().to_vector<float>(), std::vector<float>(6, 0.0f));
 }
 
-// Neither pass keeps a second matrix beside the logits, but for their gradient.
+// Neither pass allocates a second matrix of the logits' size, except for their gradient.
 TEST(CrossEntropy, TakesTheMemoryOfTheGradientAlone) {
   const std::int64_t n = 16, classes = 5003;
   const Tensor values = Tensor::empty({n, classes}, DType::f32);
@@ -72,7 +72,7 @@ TEST(CrossEntropy, TakesTheMemoryOfTheGradientAlone) {
   EXPECT_LT(memory_stats(Device::cpu()).peak, before + values.bytes() + values.bytes() / 8);
 }
 
-// Rows of a vocabulary: far more classes than a softmax holds in the first cache.
+// Rows as long as a vocabulary: far more classes than a softmax holds in the first-level cache.
 TEST(CrossEntropy, ARowsGradientIsItsProbabilitiesLessTheTarget) {
   for (const std::int64_t classes : {256, 50257}) {
     const Tensor values = Tensor::empty({3, classes}, DType::f32);

@@ -1,4 +1,4 @@
-// What the dense operations promise beyond the case table: errors, running statistics, primitive reuse, ties.
+// Properties of the dense operations beyond the case table: errors, running statistics, primitive reuse, ties.
 #include <omp.h>
 
 #include <algorithm>
@@ -59,7 +59,7 @@ TEST(Conv2d, SkipsTheGradientNobodyNeeds) {
   const Var y = conv2d(x, weight);
   const std::size_t before = cpu::onednn::primitives_built();
   backward(y, random(y.shape(), 3, DType::f32));
-  EXPECT_EQ(cpu::onednn::primitives_built() - before, 1u);  // the weight gradient alone
+  EXPECT_EQ(cpu::onednn::primitives_built() - before, 1u);  // only the weight gradient
   EXPECT_FALSE(x.grad().defined());
 }
 
@@ -175,7 +175,7 @@ TEST(BatchNorm, SurvivesAMeanFarAboveTheDeviation) {
   const Var y = batch_norm(Var(x), ones({16}), Var(zero), Tensor::zeros({16}), zero.clone(), {.training = true});
   double squares = 0;
   for (const float value : y.value().to_vector<float>()) squares += static_cast<double>(value) * static_cast<double>(value);
-  // A one-pass sum of squares in f32 would be off by whole units; the inputs themselves are rounded to 2e-4.
+  // A one-pass sum of squares in f32 would be off by whole units. The inputs themselves are rounded to 2e-4.
   EXPECT_NEAR(squares / static_cast<double>(y.value().numel()), 1.0, 1e-3);
 }
 
@@ -194,11 +194,11 @@ TEST(BatchNorm, NamesWhatDoesNotFit) {
 struct Tail {
   bool fused;
   bool residual;
-  bool owned;  // the gradient that reaches the norm is nobody else's: its result is written over it
-  bool nan = false;  // one is among what the ReLU sees, and its gradient passes
+  bool owned;  // only the norm holds the incoming gradient, so it writes its result over it
+  bool nan = false;  // some ReLU inputs are NaN, and their gradient passes
 };
 
-// Where a NaN compares equal to itself: nothing else here is infinite.
+// Makes NaN comparable with itself by replacing it by infinity; no other value here is infinite.
 std::vector<float> comparable(const Tensor& x) {
   std::vector<float> values = x.to_vector<float>();
   std::ranges::replace_if(
@@ -206,13 +206,13 @@ std::vector<float> comparable(const Tensor& x) {
   return values;
 }
 
-// y, running statistics and all gradients of relu(batch_norm(x) + residual) * weight.
+// y, the running statistics and all gradients of relu(batch_norm(x) + residual) * weight.
 std::vector<std::vector<float>> run_tail(const Tail& tail) {
   const Var x(random({3, 7, 5, 19}, 1, DType::f32), true);
   const Var residual(random({3, 7, 5, 19}, 2, DType::f32), true);
   const Var gamma(random({19}, 3, DType::f32), true);
   const Var beta(random({19}, 4, DType::f32), true);
-  if (tail.nan) {  // without a residual the backward computes again what the ReLU saw: a whole channel, in a block of vectors
+  if (tail.nan) {  // no residual: backward recomputes the ReLU's input, so a whole channel within a block of vectors is NaN
     for (const std::int64_t at : {3, 300}) residual.value().data<float>()[at] = NAN;
     beta.value().data<float>()[tail.residual ? 18 : 2] = NAN;
   }
@@ -253,7 +253,7 @@ TEST(BatchNorm, FusedTailEqualsTheThreeOps) {
 TEST(BatchNorm, LeavesAGradientAloneThatAnotherOpIsToRead) {
   const Tensor stats = Tensor::full({4}, 1);
   const auto run = [&](bool checked) {
-    std::optional<NumericCheck> check;  // keeps every gradient: nothing is overwritten
+    std::optional<NumericCheck> check;  // keeps every gradient, so that none is overwritten
     if (checked) check.emplace();
     std::vector<Var> leaves{Var(random({6, 4}, 1, DType::f32), true), Var(random({6, 4}, 2, DType::f32), true)};
     const auto norm = [&](const Var& x) {
@@ -266,7 +266,7 @@ TEST(BatchNorm, LeavesAGradientAloneThatAnotherOpIsToRead) {
   EXPECT_EQ(run(false), run(true));
 }
 
-// How many blocks a call takes from the allocator, and so from the limit and the plan.
+// The number of blocks that a call takes from the allocator, and thus from the limit and the plan.
 std::size_t blocks_of(const std::function<void()>& call) {
   const MemoryHistory history(Device::cpu());
   call();

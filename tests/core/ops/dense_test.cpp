@@ -1,4 +1,4 @@
-// Every row of the case tables of products, pooling and normalisation: values, gradients, repeatability.
+// Checks every row of the case tables of products, pooling and normalisation: values, gradients, repeatability.
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -31,7 +31,7 @@ struct Outcome {
   std::vector<Tensor> grads;
 };
 
-// Forward and backward with the gradient `grad_y` on inputs converted to dtype.
+// Runs forward, and backward with the gradient `grad_y`, on inputs converted to dtype.
 Outcome run(const OpCase& c, const std::vector<Tensor>& values, DType dtype) {
   std::vector<Var> inputs;
   for (const Tensor& value : values) inputs.emplace_back(value.to(dtype), true);
@@ -68,7 +68,7 @@ TEST_P(DenseOp, GradientMatchesCentralDifferences) {
   const Outcome analytic = run(c, values, DType::f64);
   constexpr double kStep = 1e-5;
   for (std::size_t k = 0; k < values.size(); ++k) {
-    // A direction instead of every element: one wrong element shows with probability 1, and a case costs two forwards.
+    // A random direction replaces single elements: one wrong element shows with probability 1, at the cost of two forwards.
     const Tensor direction = random(values[k].shape(), 50 + k);
     const auto moved = [&](double step) {
       std::vector<Tensor> at = values;
@@ -92,7 +92,7 @@ TEST_P(DenseOp, SinglePrecisionGradientMatchesDouble) {
   const std::vector<Tensor> values = values_of(c);
   const Outcome single = run(c, values, DType::f32);
   const Outcome full = run(c, values, DType::f64);
-  // The winner of a maximum may differ after rounding the inputs only if two lie within 1e-7; none of these do.
+  // Rounding the inputs can change the winner of a maximum only if two values are within 1e-7; none of these are.
   for (std::size_t k = 0; k < values.size(); ++k)
     EXPECT_LT(relative_error(single.grads[k], full.grads[k]), 2e-5) << "input " << k;
 }

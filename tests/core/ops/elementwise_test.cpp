@@ -1,4 +1,4 @@
-// What the op table cannot say of elementwise ops: NaN, bounds, messages, work left out.
+// What the op table cannot check for elementwise ops: NaN, bounds, messages, skipped work.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -21,7 +21,7 @@ namespace {
 
 class NanPropagation : public ::testing::TestWithParam<std::pair<const char*, std::function<Var(const Var&)>>> {};
 
-// In vector lanes and in the tail, forward and backward; half of these files are built with fast-math.
+// NaN in vector lanes and in the tail, forward and backward. Half of these files are built with fast-math.
 TEST_P(NanPropagation, ReachesValueAndGradient) {
   for (const std::int64_t at : {0, 5, 17, 36}) {
     std::vector<float> values(37, 0.5f);

@@ -1,4 +1,4 @@
-// What the forward of linear owes to inference: a rectifier inside the product, and weights that are packed once.
+// The forward pass of linear at inference: a ReLU fused into the product, and weights that are packed once.
 #include "core/ops/linear.h"
 
 #include <gtest/gtest.h>
@@ -64,7 +64,7 @@ TEST(Linear, RectifiesWithAndWithoutBiasAndScope) {
   }
 }
 
-// A weight that is written against the promise shows that calls use what was derived from it.
+// Writes a weight against the promise, which shows that calls use what was derived from it before.
 template <class Answer>
 void expect_kept_in_a_scope(const Tensor& weight, const Answer& answer) {
   const std::vector<float> before = answer();
@@ -98,7 +98,7 @@ TEST(Linear, WeightsOutsideOfAScopeAreReadInEveryCall) {
   EXPECT_EQ(forward(x, weight, bias, true).to_vector<float>(), relu(Var(bias.expand({8, 8}))).value().to_vector<float>());
 }
 
-// Each way that a clock may choose for a single row, forced in turn.
+// Forces each way that a clock may choose for a single row in turn.
 class LinearRow : public ::testing::TestWithParam<std::string> {};
 
 TEST_P(LinearRow, AgreesWithTheReference) {
@@ -131,7 +131,7 @@ double largest(const Tensor& x) {
   return result;
 }
 
-// Of bf16 too, where the weight is kept.
+// The row is bf16, and the f32 weight is kept in bf16 while it is constant.
 TEST_P(LinearRow, AgreesWithTheReferenceInBf16) {
   const DecisionScope scope({.forced = GetParam()});
   for (const auto& [in, out] : {std::pair{1024, 128}, {509, 211}, {7, 8209}, {60013, 1}}) {
@@ -143,8 +143,8 @@ TEST_P(LinearRow, AgreesWithTheReferenceInBf16) {
         const Tensor rounded = weight.to(DType::bf16);
         const ConstantWeights constant;
         const Tensor got = forward(x, weight, bias, relu);
-        // The result is rounded, to 2^-9 of itself: products of bf16 are exact in f32. Without AVX-512 the library rounds the
-        // product too, before it adds the bias.
+        // The result is rounded to 2^-9 of itself: products of bf16 are exact in f32. Without AVX-512 the library also rounds the
+        // product before it adds the bias.
         const auto exact = [&](const Tensor& added, bool rectified) {
           return forward(in_f64(x), in_f64(rounded), in_f64(added), rectified);
         };
@@ -171,13 +171,13 @@ TEST(Linear, AChoiceForOneRowIsRecordedAndReplayed) {
   {
     const DecisionScope scope({.measure = true});
     forward(x, weight, {}, false);
-    forward(random({1, 7}, 0), random({5, 7}, 1), {}, false);  // too small to be worth a clock
+    forward(random({1, 7}, 0), random({5, 7}, 1), {}, false);  // too small for a clock
     forward(random({2, 509}, 0), weight, {}, false);
     taken = scope.taken();
   }
   ASSERT_EQ(taken.size(), 1u);
   EXPECT_EQ(taken.begin()->first.substr(0, 36), "linear.row in509 out211 bias0 thread");
-  taken.begin()->second = "one_thread";  // what is obeyed is the record
+  taken.begin()->second = "one_thread";  // a choice that shows that the record is obeyed
   const DecisionScope replay({.measure = true, .known = taken, .on_measured = [](const std::string& key, const std::string&) {
                                 ADD_FAILURE() << "measured " << key;
                               }});
@@ -186,7 +186,7 @@ TEST(Linear, AChoiceForOneRowIsRecordedAndReplayed) {
   EXPECT_EQ(forward(x, weight, {}, false).to_vector<float>(), ours.to_vector<float>());
 }
 
-// Of a weight of 1 MiB that is kept; below that, and of one that is not kept, the library goes first.
+// Our loops read a kept weight of at least 1 MiB. The library reads smaller weights, and weights that are not kept.
 TEST(Linear, WithoutAClockALargeKeptWeightOfOneRowIsReadByOurLoops) {
   const Tensor x = random({1, 512}, 0);
   const auto ours = [&](const Tensor& weight) {
@@ -226,7 +226,7 @@ TEST(Linear, ARecordOfTheLibraryIsObeyedForALargeKeptWeight) {
   EXPECT_NE(answer("library"), ours.to_vector<float>());
 }
 
-// The sweep of the caches, which takes more memory than all else here.
+// The measurement sweeps the caches, which takes more memory than everything else here.
 TEST(Linear, AClockReadsALargeKeptWeightFromMemoryAndARecordTakesNone) {
   const Tensor x = random({1, 512}, 0), large = random({512, 512}, 1), small = random({511, 512}, 1);
   const ConstantWeights kept;
@@ -245,7 +245,7 @@ TEST(Linear, AClockReadsALargeKeptWeightFromMemoryAndARecordTakesNone) {
   EXPECT_LT(*growth(small), sweep / 2) << "less than 1 MiB";
 }
 
-// So a network that answers one sample at a time reads half the bytes.
+// A network that answers one sample at a time thus reads half the bytes.
 TEST(Linear, AKeptWeightIsRoundedOnceForRowsOfBf16) {
   const Tensor x = random({1, 509}, 0).to(DType::bf16);
   const DecisionScope scope({.forced = "team"});
@@ -273,10 +273,10 @@ TEST(Linear, AKeptWeightIsPackedOrTransposedByRecord) {
   DecisionMap taken;
   {
     const DecisionScope scope({.measure = true});
-    forward(x, weight, {}, false);  // without the promise that the weight stays
+    forward(x, weight, {}, false);  // without the promise that the weight is constant
     EXPECT_EQ(key_of(scope.taken()), "");
     const ConstantWeights promise;
-    forward(x, weight, random({71}, 2), false);  // behind the product comes a bias
+    forward(x, weight, random({71}, 2), false);  // a bias follows the product
     EXPECT_EQ(key_of(scope.taken()), "");
     forward(x, weight, {}, false);
     taken = scope.taken();
@@ -293,7 +293,7 @@ TEST(Linear, AKeptWeightIsPackedOrTransposedByRecord) {
   }
 }
 
-// In training: the bias inside a matmul or an inner product, the weight's gradient with the bias's or as a product of its own.
+// In training, a matmul or an inner product adds the bias. The weight's gradient comes with the bias's or as a separate product.
 TEST(Linear, TrainsInEachWayOnRecord) {
   const Tensor x = random({257, 129}, 0), weight = random({131, 129}, 1), bias = random({131}, 2), grad_y = random({257, 131}, 3);
   const Tensor exact = forward(in_f64(x), in_f64(weight), in_f64(bias), true);
@@ -328,7 +328,7 @@ TEST(Linear, TrainsInEachWayOnRecord) {
   }
 }
 
-// A forward with a bias and without a rectifier has a third way.
+// A forward pass with a bias but no ReLU has a third way.
 TEST(Linear, ForwardsInEachWayOnRecord) {
   for (const auto& [rows, out] : {std::pair(257, 131), std::pair(131, 257)}) {
     const Tensor x = random({rows, 129}, 0), weight = random({out, 129}, 1), bias = random({out}, 2);
@@ -352,7 +352,7 @@ TEST(Linear, ForwardsInEachWayOnRecord) {
   }
 }
 
-// What the products inside a way choose is on record, so that only the way itself is timed.
+// The record holds what the products inside a way choose, so that only the way itself is timed.
 TEST(Linear, WaysOfLargeLayersAreTimedFromMemory) {
   const Tensor x = random({1021, 61}, 0), weight = random({1031, 61}, 1), bias = random({1031}, 2),
                grad_y = random({1021, 1031}, 3);
@@ -376,7 +376,7 @@ TEST(Linear, WaysOfLargeLayersAreTimedFromMemory) {
   }
 }
 
-// Panels know no rectifier.
+// Panels cannot apply a ReLU.
 TEST(Linear, ARectifierIsNotLostWherePanelsAreForced) {
   const DecisionScope scope({.forced = "panels"});
   const Tensor x = random({257, 129}, 0), weight = random({131, 129}, 1), bias = random({131}, 2);

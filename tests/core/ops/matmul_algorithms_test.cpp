@@ -1,4 +1,4 @@
-// Every algorithm that a clock may choose for a matrix product, forced in turn: it runs, and agrees with the f64 loops.
+// Forces every algorithm that a clock may choose for a matrix product in turn: it runs, and agrees with the f64 loops.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -19,7 +19,7 @@ struct Case {
   std::int64_t m, n, k;
 };
 
-// All above the size from which algorithms are chosen; primes, skinny shapes.
+// All are above the size from which algorithms are chosen. Primes and skinny shapes.
 constexpr Case kCases[]{{127, 131, 137}, {1021, 61, 577}, {3, 4099, 211}, {4099, 3, 211}, {64, 64, 1009}, {1, 2003, 1009}};
 
 Tensor random(const Shape& shape, std::uint64_t index) {
@@ -70,7 +70,7 @@ TEST(MatmulDecision, IsRecordedOnceAndReplayedWithoutAClock) {
   ASSERT_EQ(taken.size(), 1u);
   EXPECT_EQ(taken.begin()->first.substr(0, 33), "matmul m127 n131 k137 ta0 tb0 thr");
   std::string& choice = taken.begin()->second;
-  choice = choice == "sgemm" ? "matmul" : "sgemm";  // what is obeyed is the record
+  choice = choice == "sgemm" ? "matmul" : "sgemm";  // another choice than the measured one: the record must be obeyed
   const std::size_t before = cpu::matmul_runs(choice);
   const DecisionScope replay({.measure = true, .known = taken, .on_measured = [](const std::string& key, const std::string&) {
                                 ADD_FAILURE() << "measured " << key;
@@ -95,7 +95,7 @@ TEST(MatmulDecision, IsNotAskedForBatchesAndSmallProducts) {
   EXPECT_TRUE(scope.taken().empty());
 }
 
-// Its m, n and k are those of a single product whose record names what batches and bf16 are not offered.
+// The batch has the m, n and k of a single product, whose record names an algorithm that batches and bf16 are not offered.
 TEST(MatmulDecision, ARecordedSingleProductSaysNothingOfABatch) {
   DecisionMap taken;
   {

@@ -1,4 +1,4 @@
-// Every row of the op table under every check that applies to all ops. A failure names the row.
+// Runs every check that applies to all ops on every row of the op table. A failure names the row.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::uint64_t kSeed = 1;
 
-// The dtypes of 32 bits and fewer that the row runs in.
+// The dtypes of at most 32 bits that the row runs in.
 std::vector<DType> short_dtypes(const OpCase& row) {
   return row.bf16 ? std::vector{DType::f32, DType::bf16} : std::vector{DType::f32};
 }
@@ -62,8 +62,8 @@ void expect_bf16_refused(const OpCase& row, const std::function<void()>& run) {
   EXPECT_NE(refusal.find("bf16"), std::string::npos) << refusal;
 }
 
-// Inputs are exact in bf16, products and sums run in f32 or wider, whatever their length: what is left is one rounding, on store,
-// and those that a row names.
+// The inputs are exact in bf16. Products and sums of any length run in f32 or wider. What remains is one rounding on store, and
+// the roundings that a row names.
 TEST_P(OpTable, Bf16ForwardMatchesReference) {
   const OpCase& row = GetParam();
   const std::vector<Tensor> inputs = make_inputs(row, DType::bf16, kSeed);
@@ -77,7 +77,7 @@ TEST_P(OpTable, Bf16ForwardMatchesReference) {
   expect_close(y, row.reference(widened(inputs)), row.bf16_result_roundings * kBf16Rounding + row.f32_relative);
 }
 
-// A gradient is rounded on store, and so are the values that the forward saved for it.
+// A gradient is rounded on store, and so are the values that the forward pass saved for it.
 TEST_P(OpTable, Bf16GradientMatchesDouble) {
   const OpCase& row = GetParam();
   const std::vector<Tensor> inputs = make_inputs(row, DType::bf16, kSeed);

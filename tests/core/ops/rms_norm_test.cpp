@@ -23,7 +23,7 @@ TEST(RmsNorm, NamesWhatDoesNotFit) {
   EXPECT_THROW(rms_norm(Var(Tensor::full({2, 3}, 1.0, DType::f64)), ones({3}), 1e-5), DTypeError);
 }
 
-// A row of zeros is divided by the root of eps; without eps it would be NaN.
+// A row of zeros is divided by the square root of eps. Without eps the result would be NaN.
 TEST(RmsNorm, EpsHoldsUpARowOfZeros) {
   const Var x(Tensor::zeros({1, 3}), true);
   backward(rms_norm(x, ones({3}), 1e-4), Tensor::from(std::vector<float>{1, 2, 3}, {1, 3}));
@@ -41,7 +41,7 @@ TEST(RmsNorm, GivesOnlyTheGradientThatIsAskedFor) {
   EXPECT_NEAR(scale.grad().to_vector<float>()[1], 2, 1e-4);
 }
 
-// The sums over rows that a norm's parameters get: of blocks that few rows do not fill, and of many.
+// The gradients of a norm's parameters are sums over rows: too few rows to fill a block, and many blocks.
 TEST(RmsNorm, AnyNumberOfThreadsGivesTheSameBytes) {
   const int before = omp_get_max_threads();
   for (const std::int64_t rows : {5, 333, 2100}) {

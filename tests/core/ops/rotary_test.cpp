@@ -19,7 +19,7 @@ Tensor random(const Shape& shape, std::uint64_t index, DType dtype = DType::f32)
   return x;
 }
 
-// Element i goes with element i + width / 2, the first of them as the real part.
+// Element i is paired with element i + width / 2. The former is the real part.
 TEST(Rotary, PairsElementsHalfAHeadApart) {
   const Var y =
       rotary(Var(Tensor::from(std::vector<double>{1, 10, 2, 20}, {1, 1, 1, 4})), {.heads = 1, .offset = 3, .base = 100});
@@ -48,7 +48,7 @@ TEST(Rotary, AScoreDependsOnTheDistanceAlone) {
   EXPECT_GT(std::abs(score(7, 2) - score(7, 3)), 1e-3);
 }
 
-// The gradient is turned in place only where nobody else holds it.
+// The gradient is rotated in place only if nothing else holds it.
 TEST(Rotary, LeavesAGradientAloneThatSomebodyElseHolds) {
   const Var x(random({2, 3, 4, 6}, 1), true);
   const Tensor grad = random({2, 3, 4, 6}, 2);
@@ -57,7 +57,7 @@ TEST(Rotary, LeavesAGradientAloneThatSomebodyElseHolds) {
   EXPECT_EQ(grad.to_vector<float>(), before);
   const Tensor shared = x.grad();
   x.set_grad({});
-  backward(mul_scalar(rotary(x, {.heads = 3}), 1), grad);  // of the product nobody else holds the gradient
+  backward(mul_scalar(rotary(x, {.heads = 3}), 1), grad);  // only rotary holds the product's gradient
   EXPECT_EQ(x.grad().to_vector<float>(), shared.to_vector<float>());
   EXPECT_NE(x.grad().to_vector<float>(), before);
 }

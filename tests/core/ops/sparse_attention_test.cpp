@@ -101,7 +101,7 @@ TEST(SparseAttention, PackedProjectionsGiveTheSame) {
   EXPECT_TRUE(testing::same_bytes(packed.reshape({1, s, heads, width}), attention(part(0), part(1), part(2), options).value()));
 }
 
-// One query after the other, as in generation.
+// One query after another, as in generation.
 TEST(SparseAttention, LaterQueriesAloneGiveTheSame) {
   const std::int64_t s = 140;
   const Shape shape{1, s, 2, 8};
@@ -127,7 +127,7 @@ TEST(SparseAttention, NeedsNoMoreMemoryThanDenseAttention) {
     backward(sum(attention(q, k, v, options)));
     return std::ranges::max(history.in_use()) - history.in_use().front();
   };
-  const cpu::OneThread alone;  // of several one may end before another begins
+  const cpu::OneThread alone;  // with several threads, one may end before another begins
   const std::size_t dense = most({.causal = true}), elements = most({.pattern = pattern(1024, 2, 64, 0.05)}),
                     blocks = most({.pattern = pattern(1024, 2, 64, 0.05, 16)});
   EXPECT_LE(elements, dense);

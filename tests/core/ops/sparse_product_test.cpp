@@ -17,7 +17,7 @@
 namespace tessera {
 namespace {
 
-// A clock runs both ways. One of them composes the dense weight.
+// A clock measures both ways: the sparse kernels, and a dense product, which composes the dense weight.
 TEST(SparseProduct, WhatLostTheChoiceIsNotKeptWhileWeightsAreConstant) {
   const NoGrad no_grad;
   const std::int64_t size = 512;
@@ -30,7 +30,7 @@ TEST(SparseProduct, WhatLostTheChoiceIsNotKeptWhileWeightsAreConstant) {
   std::string choice;
   const DecisionScope scope(
       {.measure = true, .on_measured = [&](const std::string&, const std::string& taken) { choice = taken; }});
-  sparse_linear(Var(x), Var(values), weight);  // what kernels prepare for shapes is there
+  sparse_linear(Var(x), Var(values), weight);  // prepares what kernels need for these shapes
   const ConstantWeights constant;
   choice.clear();
   const std::size_t before = memory_stats(Device::cpu()).in_use;
@@ -44,7 +44,7 @@ TEST(SparseProduct, WhatLostTheChoiceIsNotKeptWhileWeightsAreConstant) {
   }
 }
 
-// Of two rows: for one the dense way has a clock of its own.
+// Two rows, because the dense product of one row has its own clock.
 TEST(SparseProduct, AClockReadsLargeKeptWeightsOfAFewRowsFromMemory) {
   const NoGrad no_grad;
   const Tensor mask = Tensor::zeros({512, 512}, DType::u8);
@@ -63,7 +63,7 @@ TEST(SparseProduct, AClockReadsLargeKeptWeightsOfAFewRowsFromMemory) {
   EXPECT_LT(*growth(8), sweep / 2) << "more than a few";
 }
 
-// Each pass, each number of rows and each index has a choice of its own, which a later run is given back.
+// Each pass, number of rows and index has its own choice. A later run gets these choices back.
 TEST(SparseProduct, ChoicesAreMadeForEachPassAndBatchAndReplayed) {
   const std::int64_t size = 256;
   const Tensor mask = Tensor::zeros({size, size}, DType::u8);

@@ -35,7 +35,7 @@ Tensor normal(const Shape& shape, const char* name, double deviation = 1.0) {
   return x;
 }
 
-// values [batch, count] in the places of a matrix [batch, rows, columns] that holds `other` elsewhere.
+// Puts values [batch, count] at their places in a matrix [batch, rows, columns] that holds `other` elsewhere.
 Tensor as_matrix(const Tensor& values, const SparseWeight& pattern, float other) {
   const std::int64_t batch = values.dim(0), count = pattern.count(), elements = pattern.shape().numel();
   const Tensor matrix = Tensor::full({batch, pattern.shape()[0], pattern.shape()[1]}, other);
@@ -71,7 +71,7 @@ TEST(SparseSoftmax, IsTheDenseOneOfMaskedScores) {
   for (std::size_t i = 0; i < sparse.y.size(); ++i) {
     const auto count = static_cast<std::size_t>(pattern->count());
     const auto at = static_cast<std::int64_t>(i / count) * pattern->shape().numel() + positions[i % count];
-    EXPECT_NEAR(sparse.y[i], y.value().data<float>()[at], 1e-6f) << i;  // the sums' order differs
+    EXPECT_NEAR(sparse.y[i], y.value().data<float>()[at], 1e-6f) << i;  // the sums run in another order
     EXPECT_NEAR(sparse.grad[i], scores.grad().data<float>()[at], 2e-6f) << i;
   }
 }
@@ -85,7 +85,7 @@ TEST(SparseSoftmax, IsStableForLargeScores) {
   EXPECT_EQ((std::vector<float>{y[3], y[4], y[5]}), (std::vector<float>{0.5f, 0.0f, 0.5f}));
 }
 
-// As in a dense row, whose other elements would all be -inf too.
+// As in a dense row whose other elements are all -inf too.
 TEST(SparseSoftmax, ARowOfMinusInfinityIsNanAsInSoftmax) {
   const auto pattern = std::make_shared<SparseWeight>(Tensor::full({3, 2}, 1, DType::u8));
   const Tensor values = Tensor::from(std::vector<float>{1, -kInfinity, -kInfinity, -kInfinity, 0, 0}, {6});
@@ -95,7 +95,7 @@ TEST(SparseSoftmax, ARowOfMinusInfinityIsNanAsInSoftmax) {
   EXPECT_EQ((std::vector<float>{y[0], y[1], y[4], y[5]}), (std::vector<float>{1.0f, 0.0f, 0.5f, 0.5f}));
 }
 
-// In vector lanes and in the tail, forward and backward; the loops are built with fast-math.
+// NaN in vector lanes and in the tail, forward and backward. The loops are built with fast-math.
 TEST(SparseSoftmax, NanFillsItsRowAndNoOther) {
   const std::int64_t n = 37;
   const auto pattern = std::make_shared<SparseWeight>(Tensor::full({3, n}, 1, DType::u8));

@@ -11,7 +11,7 @@
 namespace tessera {
 namespace {
 
-// In vector lanes and in the tail of either half.
+// NaN in vector lanes and in the tail of each half.
 TEST(Swiglu, NanReachesValueAndGradients) {
   constexpr std::int64_t n = 37;
   for (const std::int64_t at : {0, 5, 36, 37, 54, 73}) {

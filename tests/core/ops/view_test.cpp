@@ -1,4 +1,4 @@
-// Messages of the ops that move elements, and what they share.
+// Messages of the ops that move elements, and the bytes that views share with their inputs.
 #include "core/ops/view.h"
 
 #include <gtest/gtest.h>

@@ -5,7 +5,7 @@
 namespace tessera {
 namespace {
 
-// Published with xxHash: XXH3_128bits of no bytes, seed 0.
+// The value that xxHash publishes for XXH3_128bits of no bytes with seed 0.
 TEST(Xxh3, MatchesThePublishedValueOfNothing) { EXPECT_EQ(xxh3_128(""), "99aa06d3014798d86001c324468d497f"); }
 
 TEST(Xxh3, OneBitChangesTheHash) { EXPECT_NE(xxh3_128("tessera"), xxh3_128("tesserb")); }

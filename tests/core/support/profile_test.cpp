@@ -10,7 +10,7 @@ namespace {
 
 std::int64_t now = 0;
 std::int64_t fake_clock() { return now; }
-std::int64_t ticking_clock() { return ++now; }  // every reading takes a nanosecond
+std::int64_t ticking_clock() { return ++now; }  // every reading advances the clock by a nanosecond
 
 void work_outside(std::int64_t ns) { now += ns; }
 void work_in_kernel(std::int64_t ns) {

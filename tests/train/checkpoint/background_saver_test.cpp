@@ -40,7 +40,7 @@ TEST_F(BackgroundSaverTest, SavesWhatTheStateWasWhenItWasAsked) {
 TEST_F(BackgroundSaverTest, WritesTheBytesOfASaveThatIsWaitedFor) {
   CheckpointStore store = writer();
   save(store, 1);
-  const std::string direct = bytes_of("step-00000001/MANIFEST.json");  // holds every file's hash
+  const std::string direct = bytes_of("step-00000001/MANIFEST.json");  // the manifest holds every file's hash
   std::filesystem::remove_all(folder / "step-00000001");
   BackgroundSaver saver(store);
   start(saver, 1);

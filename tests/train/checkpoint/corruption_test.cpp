@@ -1,5 +1,5 @@
-// Damage that no crash makes: bits that flip, files that are cut, swapped, lost or added. Always found, the file named, and the
-// older checkpoint loaded in its place.
+// Damage that no crash causes: flipped bits, and files that are truncated, swapped, lost or added. The damage must always be
+// found, the error must name the file, and the older checkpoint must load instead.
 #include <gtest/gtest.h>
 
 #include <set>
@@ -19,7 +19,7 @@ using Path = std::filesystem::path;
 const Path kFolder = "/run/checkpoints";
 const Path kNewest = kFolder / "step-00000002";
 
-// Steps 1 and 2 of `content` and content + 1, as a run in memory.
+// The simulated disk of a run with checkpoints of steps 1 and 2. They hold the contents `content` and content + 1.
 CrashVfs make_run(const RunLock& lock, std::int64_t content) {
   CrashVfs disk;
   disk.make_directory("/run");
@@ -35,7 +35,7 @@ std::uint64_t header_end(std::string_view safetensors) {
   return sizeof length + length;
 }
 
-// Where something ends and something else begins: the length, the header and each tensor, or each line of JSON.
+// The offsets at which one item ends and the next begins: the length, the header and each tensor, or each line of JSON.
 std::set<std::size_t> boundaries(const std::string& name, const std::string& bytes) {
   std::set<std::size_t> ends{0, bytes.size()};
   if (!name.ends_with(".safetensors")) {
@@ -61,7 +61,7 @@ class CheckpointCorruption : public ::testing::Test {
   }
   std::string bytes_of(const std::string& name) { return disk.read_file(kNewest / name); }
 
-  // The newest checkpoint is damaged in this file, and told to be.
+  // The newest checkpoint is damaged in this file, and the error names the file.
   void expect_found(const std::string& name) {
     const CheckpointStore store(disk, kFolder);
     const Checkpoint checkpoint = store.load_latest();
@@ -77,7 +77,7 @@ class CheckpointCorruption : public ::testing::Test {
     disk.overwrite(kNewest / name, good);
   }
 
-  // Gives a file of the newest checkpoint other bytes, and a manifest that vouches for them.
+  // Replaces a file of the newest checkpoint and writes a manifest that matches the new bytes.
   void forge(const std::string& name, const std::string& bytes) {
     Manifest manifest = read_manifest(disk, kNewest);
     for (FileRecord& record : manifest.files) {
@@ -152,7 +152,7 @@ TEST_F(CheckpointCorruption, FilesOfAnotherRun) {
       expect_found(name, foreign);
       continue;
     }
-    // Whole in itself, it vouches for other parts: the first of them is what differs.
+    // The foreign manifest is intact but lists other files. The first listed file is the one reported.
     const std::string good = bytes_of(name);
     disk.overwrite(kNewest / name, foreign);
     expect_found("mask.safetensors");
@@ -170,7 +170,7 @@ TEST_F(CheckpointCorruption, MissingFiles) {
   }
 }
 
-// An editor's backup or a note costs nobody a checkpoint: only what the manifest lists is read. It goes with the folder.
+// Only files that the manifest lists are read, so an editor's backup does no harm. It is removed along with the folder.
 TEST_F(CheckpointCorruption, AdditionalFilesAreNotRead) {
   disk.make_directory(kNewest / "notes");
   for (const char* name : {"extra.safetensors", "model.safetensors~", ".DS_Store", "notes/today"}) {
@@ -198,7 +198,7 @@ TEST_F(CheckpointCorruption, EachDamagedCheckpointIsToldOf) {
   EXPECT_NE(checkpoint.damaged[1].find("step-00000002/state.json: file has 2 bytes"), std::string::npos);
 }
 
-// Content that is not what its name says, though every hash agrees: as one would get from a faulty writer.
+// Files with invalid content whose hashes all match, as a faulty writer would leave them.
 TEST_F(CheckpointCorruption, ForgedFilesAreErrorsToo) {
   for (const char* state : {"", "[]", "{\"model\": ", "nonsense", "{\"a\": 1, \"a\": 2}"}) {
     SCOPED_TRACE(state);

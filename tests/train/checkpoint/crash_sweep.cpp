@@ -12,7 +12,7 @@ namespace tessera {
 namespace {
 
 constexpr const char* kFolder = "/checkpoints";
-constexpr int kLeftoverStride = 7;  // of the crashes of the last save, every seventh is recovered from
+constexpr int kLeftoverStride = 7;  // recovers from every seventh crash of the last save
 
 const std::vector<SaveAction> kScript{{1, 1, {}}, {2, 2, {}}, {3, 3, {3}}, {4, 4, {3}}, {4, 40, {3}}, {5, 5, {3}}, {6, 6, {}}};
 const SaveAction kRecoverySave{80, 80, {}};

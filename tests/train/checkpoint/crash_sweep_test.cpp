@@ -17,7 +17,7 @@ TEST(CrashSweep, TheStoreSurvivesACrashAtEveryOperation) {
   EXPECT_GE(sweep.points, 200);
 }
 
-// What follows makes sure that the sweep sees the faults it is for: the real store, over files that break one rule each.
+// The tests below check that the sweep detects faults. Each runs the real store over a file system that breaks one rule.
 void expect_caught(const Sabotage& sabotage, const std::string& symptom) {
   const CrashSweep sweep = sweep_crashes(sabotage, symptom);
   bool found = false;
@@ -44,7 +44,7 @@ class UnsyncedDirectories final : public ForwardingVfs {
   void sync_directory(const Path&) override {}
 };
 
-// Gives a checkpoint its name as soon as the manifest is written, and its parts after that.
+// Renames a checkpoint to its final name as soon as the manifest is written, and writes its parts only afterwards.
 class ManifestFirst final : public ForwardingVfs {
  public:
   using ForwardingVfs::ForwardingVfs;
@@ -79,7 +79,7 @@ class ManifestFirst final : public ForwardingVfs {
   std::map<std::string, std::string> held_;
 };
 
-// Makes room before the new checkpoint is durable and verified.
+// Removes old checkpoints before the new one is durable and verified.
 class RemovesTheOldFirst final : public ForwardingVfs {
  public:
   using ForwardingVfs::ForwardingVfs;

@@ -1,5 +1,5 @@
-// Every call of opening a run and saving to it fails in turn, once and lasting, above the file system and below it. The last good
-// checkpoint loads, bit-equal, and a failure is an error naming operation, path and reason.
+// Every call of opening a run and saving to it fails in turn, once or permanently, above the file system and below it. The last
+// good checkpoint must load bit-equal, and an error must name the operation, the path and the reason.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -18,12 +18,12 @@ const SaveAction kSaved{6, 6, {3}};
 
 struct Outcome {
   bool saved = false;
-  std::string error;  // what was thrown, or the warning
+  std::string error;  // the exception's message, or the first warning
 };
 
 class ErrorSweep : public ::testing::Test {
  protected:
-  // Steps 3, 4 and 5. Step 3 is pinned; only the manifest of 5 says so.
+  // Saves steps 3, 4 and 5. Step 3 is pinned, but only the manifest of step 5 says so.
   void prepare(Vfs& vfs, const Path& folder) const {
     CheckpointStore store(vfs, folder, kSweepKeep);
     store.open_for_writing(lock);
@@ -49,7 +49,7 @@ class ErrorSweep : public ::testing::Test {
     return outcome;
   }
 
-  // `below` is the same folder without the fault.
+  // `below` is the same file system without the fault.
   void expect_sound(const Outcome& outcome, Expectation expectation, Vfs& below, const Path& folder) const {
     if (outcome.saved) {
       expectation.standing[kSaved.step] = kSaved.content;
@@ -69,8 +69,8 @@ class ErrorSweep : public ::testing::Test {
   RunLock lock{run.path()};
 };
 
-// The failures that need not be told. What a manifest pins that cannot be read on opening is not known, and everything is kept;
-// and closing what was only read loses nothing.
+// Failures that need no message. If a manifest cannot be read on opening, its pins are unknown and every checkpoint is kept. A
+// failed close of a file that was only read loses nothing.
 bool may_be_silent(const std::string& operation, bool opening) {
   const bool reads =
       operation.starts_with("open ") || operation.starts_with("read ") || operation.find("stat ") != std::string::npos;
@@ -103,7 +103,7 @@ TEST_F(ErrorSweep, AboveTheFileSystem) {
   }
 }
 
-// Bytes that change on their way to the disk are found by reading back, before an old checkpoint is removed.
+// Changes bytes on their way to the disk. Reading back finds that before an old checkpoint is removed.
 class CorruptingVfs final : public ForwardingVfs {
  public:
   CorruptingVfs(Vfs& below, int corrupted) : ForwardingVfs(below), corrupted_(corrupted) {}
@@ -136,7 +136,7 @@ TEST_F(ErrorSweep, WritesThatAlterBytesAreFoundBeforeAnOldCheckpointGoes) {
   CrashVfs disk;
   prepare(disk, folder);
   const Expectation expectation = expectation_of(disk, folder, kSaved);
-  constexpr int kWrites = 12;  // length, header and tensors of three parts, the state, the manifest
+  constexpr int kWrites = 12;  // length, header and tensors of three parts, then the state and the manifest
   for (int at = 0; at < kWrites; ++at) {
     SCOPED_TRACE(str("write ", at));
     CrashVfs copy = disk.image(Survival::everything, 0);
@@ -149,7 +149,7 @@ TEST_F(ErrorSweep, WritesThatAlterBytesAreFoundBeforeAnOldCheckpointGoes) {
   }
 }
 
-// Below RealVfs, over a copy of a prepared folder for each call that fails.
+// Lets each system call below RealVfs fail in turn. Each run gets a fresh copy of a prepared folder.
 class CallSweep : public ErrorSweep {
  protected:
   CallSweep() {
@@ -193,8 +193,8 @@ class CallSweep : public ErrorSweep {
   const Path prepared = run.path() / "prepared";
   const Path folder = run.path() / "checkpoints";
   Expectation expectation;
-  std::vector<std::string> calls;  // of a run without faults
-  std::size_t opening = 0;  // of them, those before the save
+  std::vector<std::string> calls;  // the calls of a run without faults
+  std::size_t opening = 0;  // how many of `calls` come before the save
 };
 
 TEST_F(CallSweep, InputOutputErrorOnce) { sweep(EIO, Fault::once); }

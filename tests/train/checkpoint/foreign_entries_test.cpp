@@ -1,4 +1,4 @@
-// What else may be in a folder of checkpoints: it is neither read nor removed, and no save fails for it.
+// A folder of checkpoints may hold foreign entries. They are neither read nor removed, and no save fails because of them.
 #include <gtest/gtest.h>
 
 #include <functional>
@@ -9,7 +9,7 @@
 namespace tessera {
 namespace {
 
-// The names of the store's own folders are step-, at least eight digits, and .revision without leading zeros from 1 on.
+// The store names its folders step-, at least eight digits, and optionally .revision, a number from 1 without leading zeros.
 constexpr const char* kNoNames[] = {"step-",
                                     "step-abc",
                                     "step-000001x",
@@ -72,7 +72,7 @@ TEST_F(ForeignEntries, FilesAndSymbolicLinks) {
   expect_undisturbed();
 }
 
-// A name that something else has is passed over, not fought for.
+// If a foreign entry has the name already, the store takes the next revision.
 TEST_F(ForeignEntries, ANameThatIsTakenGetsARevision) {
   overwrite("step-00000007", "a file");
   std::filesystem::create_symlink("nowhere", folder / "step-00000007.1");
@@ -97,7 +97,7 @@ TEST_F(ForeignEntries, AFileInPlaceOfTheFolder) {
   expect_io_error([&] { store.load_latest(); }, {"vfs: list failed: path is ", "/LOCK: Not a directory"});
 }
 
-// A reader holds no lock: between its listing and its reading a run that trains may have replaced every checkpoint.
+// A reader holds no lock. A training run may replace every checkpoint between the reader's listing and its reading.
 TEST_F(ForeignEntries, CheckpointsReplacedWhileReading) {
   class Overtaken final : public ForwardingVfs {
    public:

@@ -1,4 +1,4 @@
-// What no simulation shows: a full file system, a read-only one, and folders that may not be read, as the kernel has them.
+// Cases that no simulation shows, on the real kernel: a full file system, a read-only one, and folders without permission.
 #include <gtest/gtest.h>
 #include <sched.h>
 #include <sys/mount.h>
@@ -14,7 +14,7 @@
 namespace tessera {
 namespace {
 
-// A mount that only this process sees. `error` says why there is none.
+// A mount that only this process sees. If mounting failed, `error` says why.
 class Mount {
  public:
   Mount(const std::filesystem::path& path, const char* type, unsigned long flags, const char* options) : path_(path) {
@@ -47,7 +47,7 @@ TEST_F(RealFileSystem, AFullOneKeepsWhatItHas) {
   std::filesystem::create_directory(folder);
   const Mount small(folder, "tmpfs", 0, "size=64k");
   if (!small.error.empty()) GTEST_SKIP() << "cannot mount a tmpfs: " << small.error;
-  FaultyVfs roomy;  // promises space that is not there, or the check before the save would refuse it
+  FaultyVfs roomy;  // reports free space that is not there: otherwise the check before the save would refuse
   CheckpointStore store = writer(roomy, 9);
   std::vector<std::int64_t> saved;
   std::string error;
@@ -69,8 +69,8 @@ TEST_F(RealFileSystem, AFullOneKeepsWhatItHas) {
   expect_intact(saved);
 }
 
-// Room for three checkpoints and no more: with keep = 2 every new one has it, because an old one goes even when there is no byte
-// left for `latest`.
+// The file system has room for exactly three checkpoints. With keep = 2 every new one fits, because an old one is removed even
+// when no byte is left for `latest`.
 TEST_F(RealFileSystem, AFullOneGoesOnWhenOldOnesGo) {
   std::filesystem::create_directory(folder);
   const Mount small(folder, "tmpfs", 0, "size=64k");
@@ -133,7 +133,7 @@ TEST_F(Permissions, ACheckpointThatMayNotBeReadIsPassedOver) {
   EXPECT_NE(checkpoint.damaged[0].find("step-00000002/MANIFEST.json: Permission denied"), std::string::npos);
 }
 
-// Not the same as an empty folder: a run must not start anew because its checkpoints could not be seen.
+// An unreadable folder is not an empty one: a run must not start anew because its checkpoints could not be seen.
 TEST_F(Permissions, AFolderThatMayNotBeReadIsAnError) {
   allow(folder, 0);
   const testing::Unprivileged user;

@@ -44,7 +44,7 @@ TEST(RunLock, EndsWithAProcessThatNeverReleasedIt) {
   EXPECT_NO_THROW(RunLock lock(folder.path()));
 }
 
-// Ten processes that each read a number, wait and write the next one.
+// Ten processes each read a number, wait, and write the number plus one.
 TEST(FileLock, WritersTakeTurns) {
   const TemporaryFolder folder;
   const std::string file = folder / "count";

@@ -7,7 +7,7 @@
 namespace tessera {
 namespace {
 
-// Every operation of a save fails in turn, once or with everything after it. The earlier checkpoint or the new one loads, whole.
+// Every operation of a save fails in turn, once or with all that follow. The earlier checkpoint or the new one loads intact.
 TEST_F(CheckpointStoreTest, NoFailureLosesACheckpoint) {
   int operations = 0;
   {
@@ -45,7 +45,7 @@ TEST_F(CheckpointStoreTest, NoFailureLosesACheckpoint) {
   }
 }
 
-// Nothing gets a name that begins so.
+// Refuses to create or rename an entry whose name begins with this prefix.
 class RefusingVfs final : public ForwardingVfs {
  public:
   explicit RefusingVfs(std::string prefix) : ForwardingVfs(real_vfs()), prefix_(std::move(prefix)) {}
@@ -60,7 +60,7 @@ class RefusingVfs final : public ForwardingVfs {
   std::string prefix_;
 };
 
-// As on a full disk: when the failure of one stopped the rest, nothing would ever be removed again.
+// As on a full disk. If one failed removal stopped the others, nothing would ever be removed again.
 TEST_F(CheckpointStoreTest, NoFailureStopsTheRemovalOfTheOthers) {
   for (const std::string failing : {".latest.tmp-", ".trash-step-00000001-"}) {
     SCOPED_TRACE(failing);
@@ -76,7 +76,7 @@ TEST_F(CheckpointStoreTest, NoFailureStopsTheRemovalOfTheOthers) {
   }
 }
 
-// The order of operations is what survives a power cut; nothing here can cut the power, so the order itself is checked.
+// The order of operations decides what survives a power cut. No test can cut the power here, so it checks the order itself.
 TEST_F(CheckpointStoreTest, MakesEverythingDurableBeforeTheRename) {
   FaultyVfs vfs;
   CheckpointStore store = writer(vfs);

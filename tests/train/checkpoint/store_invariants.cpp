@@ -11,9 +11,9 @@ namespace {
 
 using Path = std::filesystem::path;
 
-constexpr std::int64_t kNextStep = 90;  // after every step that a sweep saves
+constexpr std::int64_t kNextStep = 90;  // greater than every step that a sweep saves
 
-// The rule of retention, written down a second time.
+// A second implementation of the retention rule.
 Contents retained(const Contents& contents, const std::set<std::int64_t>& pins) {
   Contents left;
   int unpinned = 0;
@@ -67,7 +67,7 @@ class Check {
   }
 
  private:
-  // Either the newest standing one or the one that is being saved; where nothing stands, an error that says so.
+  // Loads the newest standing checkpoint or the one being saved. If none stands, the error must say so.
   void newest(const CheckpointStore& store) {
     const bool any = !expected_.standing.empty();
     try {

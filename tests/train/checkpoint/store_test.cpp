@@ -190,7 +190,7 @@ TEST_F(CheckpointStoreTest, ChecksFreeSpaceFirst) {
   EXPECT_EQ(vfs.operations(), before);
 }
 
-// An older one and a newer one. It is no damage: the checkpoint before it is not taken in its place.
+// Formats older and newer than ours. Such a checkpoint is not damaged, so the reader does not fall back to the one before.
 TEST_F(CheckpointStoreTest, RefusesEveryOtherFormat) {
   CheckpointStore store = writer();
   save(store, 1);

@@ -17,7 +17,7 @@ CifarLayout small_layout(int label_bytes) {
   return layout;
 }
 
-// Three records; pixel i of plane c of record r is (r + 5c + i) % 251.
+// Three records. Pixel i of plane c of record r is (r + 5c + i) % 251.
 std::string records(const std::string& label) {
   std::string bytes;
   for (int r = 0; r < 3; ++r) {

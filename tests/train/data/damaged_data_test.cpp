@@ -1,5 +1,5 @@
-// Damaged IDX and CIFAR files: a fault of header or length is found and named; one of the data, for which these formats keep no
-// checksum, changes the data set's fingerprint and nothing else.
+// Damaged IDX and CIFAR files. A fault of the header or the length is found and named. These formats keep no checksum, so a
+// fault of the data only changes the data set's fingerprint.
 #include <random>
 
 #include "tests/support/message_of.h"
@@ -19,7 +19,7 @@ std::string flipped(std::string bytes, std::size_t bit) {
 
 class DamagedData : public test::DataFiles {
  protected:
-  // What `read` says of the file of these bytes; every message has to begin with the file's path.
+  // Writes these bytes to the file and returns what `read` says of it. Every message must begin with the file's path.
   template <class Read>
   std::string error_of(const std::string& name, const std::string& bytes, Read&& read) const {
     write(name, bytes);
@@ -84,7 +84,7 @@ TEST_F(DamagedIdx, CompressedFilesAreCheckedToTheirLastByte) {
   const Tensor whole = read_idx(root_ / "compressed");
   for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
     if (!idx_error(flipped(bytes, bit)).empty()) continue;
-    // Only bits that no reader looks at, as the time in the header, may pass.
+    // Only bits that no reader looks at, such as the time in the header, may pass.
     EXPECT_EQ(read_idx(root_ / "x").to_vector<std::uint8_t>(), whole.to_vector<std::uint8_t>()) << "bit " << bit;
   }
 }

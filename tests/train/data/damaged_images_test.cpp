@@ -1,5 +1,5 @@
-// Damaged JPEG and PNG files. PNG keeps a checksum of every part: each changed bit is found. JPEG keeps none: what does not fit
-// together is found, and a changed value gives other pixels of the same size.
+// Damaged JPEG and PNG files. PNG has a checksum of every chunk, so each changed bit is found. JPEG has none: inconsistent data
+// is found, but a changed value only gives other pixels of the same size.
 #include <gtest/gtest.h>
 #include <zlib.h>
 
@@ -18,7 +18,7 @@ using testing::encode_jpeg;
 using testing::encode_png;
 using testing::PngKind;
 
-// A damaged size must not cost the time of a large image.
+// Limits the pixels, so that a damaged size does not cost the time of a large image.
 std::string error_of(std::string_view bytes) { return decoding_error(bytes, 1 << 16); }
 
 std::string flipped(std::string bytes, std::size_t bit) {
@@ -58,7 +58,7 @@ std::vector<Chunk> chunks_of(const std::string& png) {
   return chunks;
 }
 
-// With right checksums, so that what is wrong is the content.
+// Writes correct checksums, so that only the content is wrong.
 std::string png_of(const std::vector<Chunk>& chunks) {
   std::string png = "\x89PNG\r\n\x1a\n";
   for (const Chunk& chunk : chunks) {
@@ -89,7 +89,7 @@ std::string palette_png() {
                      .tiff = testing::orientation_tiff(6)});
 }
 
-// The palette image with chunk `type` changed by `change`, or left out when that empties its type.
+// The palette image after `change` has edited chunk `type`. The chunk is dropped if `change` clears its type.
 template <class Change>
 std::string changed_png(const std::string& type, Change&& change) {
   std::vector<Chunk> result;
@@ -163,7 +163,7 @@ TEST(DamagedPng, WhatDoesNotFitTogether) {
   });
 }
 
-// A 40x24 JPEG of noise: 5 rows of 3 blocks, every row about as long as the next.
+// A 40x24 JPEG of noise: 5 rows of 3 blocks, all rows about equally long.
 std::string noisy_jpeg(bool progressive = false) {
   std::mt19937 random(5);
   Bytes pixels(40 * 24 * 3);

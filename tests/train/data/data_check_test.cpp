@@ -86,7 +86,7 @@ TEST(DataCheck, FindsEqualPixelsUnderOtherNamesAndFormats) {
 TEST(DataCheck, ALeakIntoTheHeldOutShareCounts) {
   testing::ImageTree images;
   images.add_split("test", 1, 100);
-  for (int i = 0; i < 10; ++i) images.add("train/cat/" + std::to_string(i) + ".png", 7);  // all equal
+  for (int i = 0; i < 10; ++i) images.add("train/cat/" + std::to_string(i) + ".png", 7);  // all pixels equal
   images.add("train/dog/0.png", 9);
   DataConfig config = config_of(images);
   std::get<ImageFolderConfig>(config.form).val = 0.2;

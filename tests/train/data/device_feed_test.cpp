@@ -12,7 +12,7 @@
 namespace tessera {
 namespace {
 
-// What a ring on a GPU promises and asks, with the host as the device.
+// A staging ring with the contract of a GPU's ring. The host plays the device.
 class HostRing final : public StagingRing {
  public:
   explicit HostRing(int slots) : slots_(slots) {}
@@ -86,7 +86,7 @@ TEST_F(DeviceFeedTest, AfterARestartNothingOfThePastIsGiven) {
   EXPECT_EQ(next(), 7);
 }
 
-// On the CPU a batch is what was assembled: one owner, no copy.
+// On the CPU a batch is passed through as it was assembled: one owner, no copy.
 TEST(LoaderOnTheCpu, BatchesPassThroughUntouched) {
   for (const int threads : {0, 2}) {
     const auto images = std::make_shared<MemoryDataset>(make_glyphs(5, "train", 20));

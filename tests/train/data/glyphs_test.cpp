@@ -15,7 +15,7 @@ namespace {
 
 constexpr std::size_t kPixels = kGlyphSide * kGlyphSide;
 
-// Softmax regression by plain gradient descent, one sample at a time: the best a linear model does, near enough.
+// Softmax regression by plain gradient descent, one sample at a time. It comes close to the best linear model.
 class LinearModel {
  public:
   void train(const MemoryDataset& data, const std::vector<float>& inputs, int epochs) {

@@ -81,7 +81,7 @@ TEST_F(ImageFolderTest, StatisticsAreThoseOfTheTrainingSamples) {
   EXPECT_NEAR(data.normalization.mean[0], red / (20 * 64 * 255), 1e-12);
   EXPECT_NEAR(data.normalization.mean[1], green / (20 * 64 * 255), 1e-12);
   EXPECT_EQ(load_images(config_, 2).normalization.stddev, data.normalization.stddev);
-  // Of a large set, samples spread evenly: every fifth here.
+  // A large set measures evenly spread samples, here every fifth.
   double fifth = 0;
   for (std::int64_t i = 0; i < 20; i += 5) {
     data.train.images->read(i, {}, sample);
@@ -91,7 +91,7 @@ TEST_F(ImageFolderTest, StatisticsAreThoseOfTheTrainingSamples) {
 }
 
 TEST_F(ImageFolderTest, GivenStatisticsReadNoImage) {
-  images_.write("train/cat/0.png", testing::encode_png(2, 2, testing::pattern(2, 2)).substr(0, 60));  // would fail
+  images_.write("train/cat/0.png", testing::encode_png(2, 2, testing::pattern(2, 2)).substr(0, 60));  // reading it would fail
   folder_.mean = Value::list({0.5, 0.25, 0.125});
   folder_.std = Value::list({0.5, 0.25, 0.125});
   EXPECT_EQ(load_images(config_, 1).normalization.mean, (std::vector<double>{0.5, 0.25, 0.125}));
@@ -242,7 +242,7 @@ TEST_F(ImageFolderTest, KeepsWhatCostAPassOverTheImages) {
   std::set<fs::path> kept;
   for (const auto& entry : fs::directory_iterator(cache)) kept.insert(entry.path());
   EXPECT_EQ(kept.size(), 3u) << "statistics, and what cannot be decoded of each folder";
-  // Nobody but a test changes these; what is read back is what is there.
+  // Edits the cached files, which only a test does. The next load must return the edited values.
   for (const fs::path& file : kept) {
     std::string text;
     std::getline(std::ifstream(file), text);
@@ -262,7 +262,7 @@ TEST_F(ImageFolderTest, KeepsWhatCostAPassOverTheImages) {
   EXPECT_EQ(again.stddev, first.stddev);
 }
 
-// One that is whole but for a byte in its middle, so that neither its length nor its ends tell.
+// The broken file differs from the intact one by one byte in its middle, so that length, head and tail are the same.
 TEST_F(ImageFolderTest, ARepairedImageComesBack) {
   const testing::VariableScope kept_in("TESSERA_CACHE", path("cache/images"));
   folder_.on_bad_image = "skip";

@@ -47,7 +47,7 @@ TEST(Image, GreyPngOfEveryDepthIsStretchedToBytes) {
   EXPECT_EQ(read({0b00011000, 0b11100100}, 2), grey({0, 85, 170, 255, 170, 85}));
   EXPECT_EQ(read({0x01, 0x20, 0xFE, 0xD0}, 4), grey({0, 17, 34, 255, 238, 221}));
   EXPECT_EQ(read({0, 1, 2, 253, 254, 255}, 8), grey({0, 1, 2, 253, 254, 255}));
-  // 16 bits: v / 257, rounded. 128 / 257 is 0.498, 129 / 257 is 0.502.
+  // 16-bit values become v / 257, rounded: 128 / 257 is 0.498 and 129 / 257 is 0.502.
   EXPECT_EQ(read({0, 0, 0, 128, 0, 129, 1, 1, 0x80, 0x80, 0xFF, 0xFF}, 16), grey({0, 0, 1, 1, 128, 255}));
 }
 
@@ -83,7 +83,7 @@ TEST(Image, JpegOfEveryKind) {
   expect_near(decode_image(encode_jpeg(9, 17, flat(153, {200, 100, 50}))), {200, 100, 50}, 2);
   expect_near(decode_image(encode_jpeg(9, 17, flat(153, {200, 100, 50}), {.progressive = true, .subsampled = true})),
               {200, 100, 50}, 2);
-  // Stored inverted: 255 is no ink. With full black left (128 of 255): 128 - (255 - 200) * 128 / 255 = 100, and so on.
+  // Stored inverted: 255 is no ink. Where black leaves 128 of 255, 200 becomes 128 - (255 - 200) * 128 / 255 = 100.
   for (const JpegKind kind : {JpegKind::cmyk, JpegKind::ycck}) {
     expect_near(decode_image(encode_jpeg(9, 17, flat(153, {200, 100, 50, 255}), {.kind = kind})), {200, 100, 50}, 3);
     expect_near(decode_image(encode_jpeg(9, 17, flat(153, {200, 100, 50, 128}), {.kind = kind})), {100, 50, 25}, 3);
@@ -122,7 +122,7 @@ TEST(Image, DamagedOrientationCountsAsUpright) {
   EXPECT_EQ(exif_orientation(testing::orientation_tiff(0)), 1);
   EXPECT_EQ(exif_orientation(testing::orientation_tiff(9)), 1);
   std::string far = tiff;
-  far[7] = '\x7f';  // the directory lies past the end
+  far[7] = '\x7f';  // the offset of the directory is past the end
   EXPECT_EQ(exif_orientation(far), 1);
 }
 
@@ -147,7 +147,7 @@ TEST(Image, SaysWhatIsWrong) {
   EXPECT_EQ(decoding_error(png.substr(0, png.size() / 2)), "broken PNG: the file ends early");
   EXPECT_EQ(decoding_error(jpeg.substr(0, jpeg.size() / 2)), "broken JPEG: Premature end of JPEG file");
   std::string flipped = png;
-  flipped[flipped.size() - 13] = static_cast<char>(flipped[flipped.size() - 13] ^ 1);  // before IEND: the checksum of the pixels
+  flipped[flipped.size() - 13] = static_cast<char>(flipped[flipped.size() - 13] ^ 1);  // the checksum of the pixels, before IEND
   EXPECT_EQ(decoding_error(flipped), "broken PNG: IDAT: CRC error");
 }
 
@@ -180,7 +180,7 @@ TEST(Image, RefusesBombsBeforeTheyAllocate) {
 TEST(Image, RefusesAJpegOfManyScans) {
   const std::string jpeg = encode_jpeg(16, 16, testing::pattern(16, 16), {.progressive = true});
   const std::size_t scan = jpeg.find("\xff\xda");
-  std::size_t end = scan + 2;  // of the scan: the next marker, which a stuffed 0xff 0x00 is not
+  std::size_t end = scan + 2;  // the end of the scan is the next marker; a stuffed 0xff 0x00 is none
   while (jpeg[end] != '\xff' || jpeg[end + 1] == '\0') ++end;
   std::string many = jpeg.substr(0, scan);
   for (int i = 0; i < 600; ++i) many += jpeg.substr(scan, end - scan);

@@ -1,4 +1,4 @@
-// Images that a run goes on without: everything else of its data stays what it was.
+// A run goes on without images that it leaves out. Everything else of its data stays the same.
 #include "train/data/left_out.h"
 
 #include <gtest/gtest.h>
@@ -53,7 +53,7 @@ class LeftOut : public testing::SmallFolder {
 
 TEST_F(LeftOut, AFileThatCannotBeDecodedIsToldAsItWasListed) {
   const DataSplits data = load();
-  truncate("train/dog/3.png");  // behind the listing's back
+  truncate("train/dog/3.png");  // after the files were listed
   EXPECT_THROW(first_epochs(data, 1), IoError);
   const std::vector<BrokenImage> met = data.train.dataset->met_broken();
   ASSERT_EQ(met.size(), 1u);
@@ -75,7 +75,7 @@ TEST_F(LeftOut, AFileThatCannotBeDecodedIsToldAsItWasListed) {
 
 TEST_F(LeftOut, WhateverBecomesOfTheFileTheDataIsTheSame) {
   images_.add("train/cat/a/x.png", 70);
-  images_.add("train/cat/a.png", 71);  // '.' is before '/', but a folder's files are listed before it
+  images_.add("train/cat/a.png", 71);  // '.' sorts before '/', but the listing has a folder's files in order first
   for (const char* name : {"train/cat/a/x.png", "train/cat/a.png", "train/cat/9.png", "train/dog/0.png"}) {
     const DataSplits whole = load();
     const std::string bytes = [&] {
@@ -168,7 +168,7 @@ TEST_F(LeftOut, AClassNeedsOneImageToStandIn) {
   images_.add("train/dog/3.png", 7);
   folder_.left_out->erase(folder_.left_out->begin() + 3);
   EXPECT_EQ(class_counts(load_images(config_, 1).train), (std::vector<std::int64_t>{10, 10}));
-  // The only one that is left may be held out for validation.
+  // The split may hold out the only image that is left for validation.
   folder_.val = 0.5;
   std::string message;
   for (std::uint64_t seed = 1; seed < 20 && message.empty(); ++seed) {
@@ -194,7 +194,7 @@ TEST_F(LeftOut, StatisticsAndEvaluationsDoWithoutIt) {
   EXPECT_EQ(load_images(config_, 1).normalization.mean, data.normalization.mean);
 }
 
-// What is known of a split's files is known of those that are read.
+// The cache must not apply results for one set of files to another set.
 TEST_F(LeftOut, TheCacheDoesNotTakeItForAGoodOne) {
   const testing::VariableScope kept_in("TESSERA_CACHE", path("cache/images"));
   truncate("train/dog/3.png");

@@ -22,7 +22,7 @@ std::shared_ptr<const MemoryDataset> images(std::int64_t count) {
   return data;
 }
 
-// Labels are the sample numbers, so that a batch tells what it drew.
+// The label of a sample is its number, so that a batch shows which samples it drew.
 std::shared_ptr<const Dataset> numbered(std::int64_t count) {
   const std::vector<AugmentConfig> augment{{.pad_crop = 3}, {.flip = "horizontal"}, {.cutout = 7}};
   return std::make_shared<LabelledImages>(images(count), Normalization{{0.25}, {0.5}}, augment, 11);
@@ -98,7 +98,7 @@ TEST(Loader, StartsInTheMiddleOfAnEpoch) {
   EXPECT_THROW(resumed.seek(0, 4), InternalError);
 }
 
-// In the order of shares they are the batch, augmentations included.
+// The shares in their order are equal to the whole batch, augmentations included.
 TEST(Loader, SharesOfABatchAreTheBatch) {
   for (const bool drop_last : {true, false}) {
     LoaderOptions whole = options(0);
@@ -162,7 +162,7 @@ TEST(Loader, WorkersFailuresReachTheCaller) {
   }
 }
 
-// Samples that take their time, and how many threads are assembling some.
+// Slow samples that count the assemblies begun and ended.
 class SlowSamples final : public Dataset {
  public:
   explicit SlowSamples(std::shared_ptr<const Dataset> samples) : samples_(std::move(samples)) {}
@@ -190,7 +190,7 @@ class SlowSamples final : public Dataset {
   mutable std::atomic<std::int64_t> ended_{0};
 };
 
-// With none, some or all of the batches that may be held ahead assembled: what has begun is waited for, and nothing begins after.
+// Stops with none, some or all prefetched batches assembled. A begun assembly is waited for, and none begins afterwards.
 TEST(Loader, StopsAtAnyTime) {
   for (int taken = 0; taken < 6; ++taken) {
     SCOPED_TRACE(taken);
@@ -227,7 +227,7 @@ TEST(Loader, RefusesABatchLargerThanTheData) {
   }
 }
 
-// Tokens of a text, as a language model reads them: no image, no label, another dtype, and a fact about the epoch.
+// Tokens of a text, as for a language model: no image, no label, another dtype, and one field that depends on the epoch.
 class Tokens final : public Dataset {
  public:
   std::string_view name() const override { return "tokens"; }

@@ -18,7 +18,7 @@ namespace {
 using testing::Bytes;
 using testing::encode_png;
 
-// {mean: ..., std: ...} and what else is given.
+// A data description that holds the given preprocessing: {mean: ..., std: ...} and optional further keys.
 Value described(const std::string& preprocessing) {
   Value description = Value::map();
   description.set(kPreprocessingKey, parse_json(preprocessing, "test"));
@@ -44,7 +44,7 @@ std::vector<float> only_sample(const NewImages& images, const std::string& path)
   return sample(*samples, 0);
 }
 
-// A file of NumPy's that holds bytes.
+// A .npy file of bytes.
 std::string npy_of_bytes(const Shape& shape, const Bytes& bytes) {
   std::string sizes;
   for (const std::int64_t size : shape) sizes += str(size, ", ");
@@ -59,7 +59,7 @@ class NewImagesTest : public ::testing::Test {
     tree_.write(name, bytes);
     return tree_.path(name);
   }
-  // Without the path in front.
+  // The error message of opening the file, without the leading path.
   std::string fault(const NewImages& images, const std::string& name, const std::string& bytes) const {
     const std::string path = write(name, bytes);
     const std::string message = message_of<IoError>([&] { images.open(path); });
@@ -85,7 +85,7 @@ TEST_F(NewImagesTest, GreyOnesKeepTheirBytesAndColourBecomesGreyForANetworkOfOne
       only_sample(images, write("grey.png", encode_png(1, 4, {0, 77, 128, 255}, {.kind = testing::PngKind::grey})));
   const int grey[] = {0, 77, 128, 255};
   for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(values[i], normalised(grey[i], 0.25, 0.5)) << i;
-  // Red, green, blue and (10, 100, 200): what PIL's convert("L") gives.
+  // Red, green, blue and (10, 100, 200) become the greys of PIL's convert("L").
   const auto luma = only_sample(images, write("rgb.png", encode_png(1, 4, {255, 0, 0, 0, 255, 0, 0, 0, 255, 10, 100, 200})));
   const int expected[] = {76, 150, 29, 84};
   for (std::size_t i = 0; i < 4; ++i) EXPECT_EQ(luma[i], normalised(expected[i], 0.25, 0.5)) << i;
@@ -102,7 +102,7 @@ TEST_F(NewImagesTest, OfAnotherSizeOrNoneAreRefused) {
   EXPECT_EQ(message_of<IoError>([&] { images.open(tree_.path("none.jpg")); }), tree_.path("none.jpg") + ": no such file");
 }
 
-// What an evaluation makes of the same files.
+// The samples are equal to those of an evaluation of the same files.
 TEST_F(NewImagesTest, OfAFolderAreResizedAndCutAsAnEvaluationDoes) {
   tree_.add_split("train", 3);
   tree_.write("train/cat/photo.jpg", testing::encode_jpeg(21, 33, testing::pattern(21, 33)));

@@ -1,4 +1,4 @@
-// Expected bytes are torchvision's, which tests/oracle/resample.py prints, or those of plain sums.
+// The expected bytes are torchvision's, printed by tests/oracle/resample.py, or come from plain sums.
 #include "train/data/resample.h"
 
 #include <gtest/gtest.h>
@@ -52,7 +52,7 @@ TEST(Resample, PartsHaveTheBytesOfTorchvision) {
   check({10, 0, 6, 9}, {27259, {70, 112, 131, 74, 123, 139, 77, 133, 159, 80, 145, 191}, {125, 74, 168, 129, 27, 30}});
 }
 
-// One sum behind the other, as it stands in PIL.
+// Adds the terms one by one, as PIL does.
 void weigh(const std::uint8_t* from, std::int64_t step, const int* weights, std::int64_t count, std::uint8_t* out) {
   for (std::int64_t c = 0; c < kResampleChannels; ++c) {
     int sum = 1 << (kResampleBits - 1);
@@ -96,7 +96,7 @@ Image image_of(std::int64_t height, std::int64_t width, Content content) {
   return image;
 }
 
-// Also that nothing around the sample is written.
+// Also checks that nothing around the sample is written.
 void expect_plain_bytes(const Image& image, const Frame& frame, std::int64_t crop) {
   const auto size = static_cast<std::size_t>(crop * crop * kResampleChannels);
   constexpr std::size_t kGuard = 64;
@@ -111,7 +111,7 @@ void expect_plain_bytes(const Image& image, const Frame& frame, std::int64_t cro
   EXPECT_TRUE(std::all_of(guarded.end() - kGuard, guarded.end(), [](auto byte) { return byte == 99; }));
 }
 
-// Up and down, of one pixel and of many, to rows of less than a vector, of whole ones and of a part more: 1, 11 and 32 pixels.
+// Scales up and down, from one pixel and from many. Rows have 1, 11 or 32 pixels: below one vector, a partial and whole ones.
 TEST(Resample, VectorsHaveTheBytesOfPlainSums) {
   for (const std::int64_t height : {1, 2, 5, 13, 37, 64}) {
     for (const std::int64_t width : {1, 3, 6, 17, 53, 97}) {
@@ -172,7 +172,7 @@ TEST(Resample, RandomPartsKeepAreaAndRatio) {
     const Box box = choose_frame(framing(Framing::Kind::resized, 0, sample), 300, 400, 256, 224).source;
     ASSERT_TRUE(box.top >= 0 && box.left >= 0 && box.top + box.height <= 300 && box.left + box.width <= 400);
     const double ratio = static_cast<double>(box.width) / static_cast<double>(box.height);
-    EXPECT_TRUE(ratio > 0.74 && ratio < 1.35) << ratio;  // 3/4 and 4/3, and the rounding of sides
+    EXPECT_TRUE(ratio > 0.74 && ratio < 1.35) << ratio;  // 3/4 and 4/3, with room for rounded sides
     const double share = static_cast<double>(box.width * box.height) / (300 * 400);
     smallest = std::min(smallest, share);
     largest = std::max(largest, share);

@@ -20,7 +20,7 @@ using Pixels = std::array<std::uint8_t, kH * kW * kC>;
 
 Pixels ramp() {
   Pixels pixels{};
-  std::iota(pixels.begin(), pixels.end(), std::uint8_t{1});  // no zero: padding is told from content
+  std::iota(pixels.begin(), pixels.end(), std::uint8_t{1});  // no zero, so that content differs from padding
   return pixels;
 }
 

@@ -1,4 +1,4 @@
-// Text from small random networks: what is drawn with a cache is what would be drawn without one.
+// Text from small random networks. Generation with a cache draws the same tokens as generation without one.
 #include "train/generate/generator.h"
 
 #include <gtest/gtest.h>
@@ -21,7 +21,7 @@ constexpr std::int64_t kLongest = 24;
 
 enum class Kind { gpt2, llama, sparse_llama, wide_gpt2, wide_llama };
 
-// With heads of 64, as published networks have them: few queries of whole vectors are attention of a kernel of their own.
+// Heads of 64, as in published networks. Few queries of whole vectors have an attention kernel to themselves.
 bool is_wide(Kind kind) { return kind == Kind::wide_gpt2 || kind == Kind::wide_llama; }
 
 models::Gpt small_gpt(Kind kind) {
@@ -41,7 +41,7 @@ models::Gpt small_gpt(Kind kind) {
   return config;
 }
 
-// Scores far enough apart that no rounding changes a draw.
+// The scores are far enough apart that rounding changes no draw.
 std::unique_ptr<Module> network(Kind kind = Kind::gpt2) {
   std::unique_ptr<Module> gpt = small_gpt(kind).build({1, 8});
   initialize(*gpt, 3);
@@ -57,7 +57,7 @@ std::vector<TokenId> some_tokens(std::int64_t count) {
   return tokens;
 }
 
-// Scores of what follows all tokens, by one forward without a cache.
+// The scores of the next token after all tokens, by one forward pass without a cache.
 Tensor whole_scores(Module& network, std::span<const TokenId> tokens, DType compute = DType::f32) {
   const NoGrad no_grad;
   const Tensor ids = Tensor::empty({1, static_cast<std::int64_t>(tokens.size())}, DType::i64);
@@ -72,7 +72,7 @@ void expect_close(const Tensor& got, const Tensor& expected, double tolerance) {
 
 class Generator : public ::testing::TestWithParam<Kind> {};
 
-// Calls check(what is behind these tokens by scores with a cache, the tokens): seven at first, then one more each time.
+// Calls check(scores of the next token with a cache, tokens before it): first for seven tokens, then after each further token.
 template <class Check>
 void read_one_by_one(Module& gpt, DType compute, const Check& check) {
   const NoGrad no_grad;
@@ -93,7 +93,7 @@ TEST_P(Generator, ScoresEqualThoseOfAWholeForward) {
   });
 }
 
-// Both round, in other places: the products of one position are summed in another order than those of many.
+// Both round, but differently: the products of one position are summed in another order than those of many positions.
 TEST_P(Generator, InBf16ScoresDifferFromThoseOfAWholeForwardByRounding) {
   const auto gpt = network(GetParam());
   read_one_by_one(*gpt, DType::bf16, [&](const Tensor& half, std::span<const TokenId> tokens) {
@@ -180,7 +180,7 @@ TEST(GenerateText, GreedyTextFollowsTheGreatestScore) {
   }
 }
 
-// Bytes; one of them ends the text. Those above the vocabulary are no tokens.
+// A byte tokenizer with an end-of-text byte. Bytes above the vocabulary are no tokens.
 class Ending final : public Tokenizer {
  public:
   explicit Ending(TokenId end, std::int64_t vocabulary = 256) : end_(end), vocabulary_(vocabulary) {}
@@ -221,7 +221,7 @@ TEST(GenerateText, AnEmptyPromptNeedsAnEndOfTextToBeginBehind) {
   EXPECT_EQ(text_of(*gpt, {.tokens = 3}, std::make_shared<Ending>(10)).made.prompt_tokens, 1);
 }
 
-// A network's vocabulary may be padded: the network has 256 answers, the tokenizer 64 tokens.
+// A network's vocabulary may be padded. Here the network has 256 outputs and the tokenizer 64 tokens.
 TEST(GenerateText, OnlyTokensOfTheTokenizerAreDrawn) {
   const auto gpt = network();
   const auto tokenizer = std::make_shared<Ending>(64, 64);

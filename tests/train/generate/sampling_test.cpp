@@ -15,7 +15,7 @@ namespace {
 
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-// Shares of the tokens over evenly spread draws.
+// The share of each token over evenly spread draws.
 std::map<std::int64_t, double> shares(const std::vector<float>& scores, const SamplingOptions& options) {
   constexpr int kDraws = 10000;
   std::map<std::int64_t, double> result;

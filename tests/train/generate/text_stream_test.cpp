@@ -20,7 +20,7 @@ std::vector<TokenId> bytes_of(std::string_view text) {
   return ids;
 }
 
-// What each token gives out.
+// The text that each added token makes the stream print.
 std::vector<std::string> streamed(std::string_view before, std::string_view text) {
   std::vector<std::string> pieces;
   TextStream stream(std::make_shared<ByteTokenizer>(), bytes_of(before), [&](std::string_view piece) { pieces.back() += piece; });
@@ -55,7 +55,7 @@ TEST(TextStream, WholeCharacters) {
   EXPECT_EQ(whole_characters("a\xE2\x82"), 1U);
 }
 
-// A tokenizer may make U+FFFD of each byte of a begun character.
+// A tokenizer may return one U+FFFD for each byte of an incomplete character.
 TEST(TextStream, NoMoreThanThreeReplacementsCanBecomeACharacter) {
   const std::string replacement = "\xEF\xBF\xBD";
   std::string text = "a";
@@ -76,7 +76,7 @@ class StreamedTokens : public TokenizerFiles {
   }
 };
 
-// `whole`: the tokens are those of a text.
+// `whole`: the tokens encode valid text, so that every printed piece must be valid UTF-8.
 void expect_whole_text(const std::shared_ptr<const Tokenizer>& tokenizer, std::vector<TokenId> before,
                        std::span<const TokenId> ids, bool whole) {
   std::string text = tokenizer->decode(before);
@@ -117,7 +117,7 @@ TEST_F(StreamedTokens, MayBeAnyTokens) {
   }
 }
 
-// A tokenizer that tells how many tokens it was asked to decode.
+// A tokenizer that records how many tokens it was asked to decode.
 class Counting final : public Tokenizer {
  public:
   std::string_view name() const override { return "counting"; }

@@ -38,7 +38,7 @@ std::vector<std::string> operators_of(const OnnxGraph& graph) {
 
 std::int64_t count_of(const OnnxGraph& graph, const std::string& op) { return std::ranges::count(operators_of(graph), op); }
 
-// Of initialisers that are weights; constants that nodes read have a '/' in their name.
+// The shapes of the initialisers that are weights. Constants have a '/' in their name.
 std::map<std::string, Shape> weights_of(const OnnxGraph& graph) {
   std::map<std::string, Shape> shapes;
   for (const OnnxTensor& tensor : graph.initializers) {
@@ -86,7 +86,7 @@ TEST(OnnxForms, ALayerOfAnotherKindIsNamed) {
             "export: layer 'odd' is unheard, which has no form in ONNX");
 }
 
-// Nodes in the order of their inputs, every name once: what ONNX asks of a graph.
+// ONNX requires that nodes come after their inputs and that every name is unique.
 TEST(OnnxGraph, NamesAreMadeOnceAndBeforeTheyAreRead) {
   for (const testing::OnnxNetwork& network : onnx_networks()) {
     SCOPED_TRACE(network.name);
@@ -151,7 +151,7 @@ TEST(OnnxGraph, FactoredLayersStayChains) {
   EXPECT_EQ(count_of(cores, "Conv"), 3);
 }
 
-// Its filters with a norm folded in would be no train, but a dense weight.
+// Folding the norm into the filters would turn the train into a dense weight.
 TEST(OnnxGraph, ATrainKeepsTheNormThatWouldComposeIt) {
   const OnnxGraph graph = graph_of("tt_garipov");
   EXPECT_EQ(count_of(graph, "BatchNormalization"), 1);
@@ -215,7 +215,7 @@ TEST(OnnxGraph, ALayerThatTakesOneLengthFixesIt) {
   EXPECT_EQ(graph.inputs[0].sizes, (std::vector<OnnxSize>{"batch", std::int64_t{5}}));
   EXPECT_EQ(graph.outputs[0].sizes, (std::vector<OnnxSize>{"batch", std::int64_t{3}}));
   EXPECT_EQ(count_of(graph, "Shape"), 0);
-  // Its attention has 12 positions, and the table of pairs is of the 10 that it was made with.
+  // Its attention holds 12 positions, but its table of pairs was made for 10.
   EXPECT_EQ(graph_of("gpt_sparse").inputs[0].sizes, (std::vector<OnnxSize>{"batch", std::int64_t{10}}));
 }
 
@@ -293,13 +293,13 @@ TEST(OnnxFile, HoldsWhatTheGraphHolds) {
   EXPECT_FALSE(pieces[1].values.defined());
   const std::string values(static_cast<const char*>(pieces[0].values.raw()), pieces[0].values.bytes());
   EXPECT_EQ(testing::hex(pieces[0].text + values + pieces[1].text),
-            "08071207746573736572611a013142040a00100d"  // version of the format, producer, operators
+            "08071207746573736572611a013142040a00100d"  // format version, producer, operator set
             "72060a016b120176"  // metadata
             "3a9601"  // the graph
-            "0a440a01781201791a016e2203456c75"  // its node
-            "2a0f0a05616c706861150000003fa00101"  // alpha, a real number
-            "2a140a046178697318ffffffffffffffffff01a00102"  // axis, a whole one
-            "2a0d0a047061647340014002a00107"  // pads, a list
+            "0a440a01781201791a016e2203456c75"  // the node
+            "2a0f0a05616c706861150000003fa00101"  // alpha, a float
+            "2a140a046178697318ffffffffffffffffff01a00102"  // axis, an integer
+            "2a0d0a047061647340014002a00107"  // pads, a list of integers
             "120774657373657261"  // name of the graph
             "2a11080110074201774a082c01000000000000"  // w
             "5a180a017812130a110801120d0a07120562617463680a020802"  // the input

@@ -43,14 +43,14 @@ Form small_transformer() {
   return form;
 }
 
-// Every third element of a weight is kept.
+// Masks a weight so that every third element is kept.
 Tensor third_of(const Tensor& weight) {
   const Tensor mask = Tensor::zeros(weight.shape(), DType::u8);
   for (std::int64_t i = 0; i < mask.numel(); i += 3) mask.data<std::uint8_t>()[i] = 1;
   return mask;
 }
 
-// A dense layer with a mask, one behind a batch norm, and the same as sparse layers.
+// A masked dense layer, a masked dense layer after a batch norm, and the same two as sparse layers.
 std::unique_ptr<Module> sparse_network() {
   const Shape input{1, 6, 6, 3};
   auto model = build_model(layers_config(R"([{"conv2d": {"out": 5, "kernel": 3, "name": "masked"}}, "batch_norm", "relu",
@@ -67,7 +67,7 @@ std::unique_ptr<Module> sparse_network() {
   return model;
 }
 
-// Blocks that no list of layers can spell.
+// Blocks that a config's list of layers cannot express.
 std::unique_ptr<Module> blocks_network() {
   auto model = std::make_unique<Sequential>();
   model->add_child("plain", make_bottleneck({.in = 8, .out = 8}));
@@ -83,7 +83,7 @@ std::unique_ptr<Module> blocks_network() {
   return random_network(std::move(model));
 }
 
-// Attention to near positions on both sides.
+// Attention to nearby positions on both sides.
 std::unique_ptr<Module> near_network() {
   auto model = std::make_unique<Sequential>();
   model->add_child("tokens", std::make_unique<Embedding>(EmbeddingConfig{.vocabulary = 31, .width = 24}));

@@ -1,4 +1,4 @@
-// Exported networks are models to ONNX's own checker, and give our answers in ONNX Runtime. Python's side is
+// Exported networks pass ONNX's own checker and give our outputs in ONNX Runtime. The Python side is
 // tests/oracle/onnx_models.py.
 #include <gtest/gtest.h>
 
@@ -19,7 +19,7 @@
 namespace tessera {
 namespace {
 
-// Single precision on both sides, relative to the largest answer.
+// Both sides compute in single precision. Relative to the largest output.
 constexpr double kTolerance = 1e-4;
 
 class OnnxOracle : public ::testing::Test {
@@ -29,7 +29,7 @@ class OnnxOracle : public ::testing::Test {
     first_ = first != nullptr ? first : "";
   }
 
-  // "" where no Python has the packages.
+  // Returns "" if no Python has the packages.
   std::string python_with(const std::string& packages) const { return testing::python_with(packages + ", numpy", first_); }
 
   std::string told_by(const std::string& python, const std::string& action) const {
@@ -37,7 +37,7 @@ class OnnxOracle : public ::testing::Test {
                               " 2>&1");
   }
 
-  // NAME.onnx, and in NAME.safetensors what the network answers to one sample and to three, of text also to other lengths.
+  // Writes NAME.onnx, and NAME.safetensors with the outputs for one sample and for three. Text networks add other lengths.
   void write(const std::string& name, Module& model, const Shape& input, const OnnxOptions& options = {}) const {
     export_onnx(real_vfs(), model, input, {}, folder_.path() / (name + ".onnx"), options);
     SafetensorsFile file;
@@ -53,7 +53,7 @@ class OnnxOracle : public ::testing::Test {
       for (const std::int64_t length : lengths) {
         const Tensor mask = Tensor::full({3, length}, 1, DType::u8);
         mask.slice(0, 1, 2).slice(1, 4, length).fill(0);
-        mask.slice(0, 2, 3).fill(0);  // a sample that sees nothing
+        mask.slice(0, 2, 3).fill(0);  // a sample that attends to nothing
         add(file, str("padded", length), model, {{"x", testing::onnx_samples(model, {1, length}, 3)}, {"key_mask", mask}});
       }
       EXPECT_GT(largest_difference(file.tensors.at(str("y.padded", input[1])), file.tensors.at("y.3")), 0.1)
@@ -67,7 +67,7 @@ class OnnxOracle : public ::testing::Test {
     return std::holds_alternative<std::string>(sizes[1]);
   }
 
-  // That the network reads; of those that read any, one with positions in two of the tables of rotary ones.
+  // The longest sequence the network reads. 300 if it has no limit: rotary positions then reach into a second table.
   static std::int64_t longest(Module& model) {
     std::int64_t limit = 0;
     for_each_module(model, [&](const Module& module) { limit = std::max(limit, module.sequence_limit()); });
@@ -132,7 +132,7 @@ TEST_F(OnnxOracle, OnnxRuntimeGivesOurAnswers) {
     return network.input.rank() == 2 && takes_any_length(*network.make(), network.input);
   });
   EXPECT_EQ(texts, 7);
-  const std::size_t others = 2 * static_cast<std::size_t>(texts) + 3;  // lengths, and padded batches, of bert two
+  const std::size_t others = 2 * static_cast<std::size_t>(texts) + 3;  // lengths; padded: bert 2, bert_sparse 1
   EXPECT_EQ(answers, 2 * (testing::onnx_networks().size() + 3) + others);
 }
 

@@ -1,4 +1,4 @@
-// Which checkpoints of three stages are counted as staying.
+// Which checkpoints the disk plan of three stages counts as kept.
 #include "train/plan/disk_plan.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@ namespace {
 
 constexpr std::int64_t kEpoch = 10;  // steps
 
-// Stages by their training checkpoints' bytes, 0 = it does not train; each of `epochs`.
+// The disk plans of stages, from the bytes of their training checkpoints (0 = no training) and their epochs.
 std::vector<DiskPlan> kept(const std::vector<std::int64_t>& bytes, const CheckpointConfig& config,
                            const std::vector<std::int64_t>& epochs, bool validates = true) {
   std::vector<DiskPlan> stages;
@@ -45,7 +45,7 @@ TEST(DiskPlanBests, OfARunTheNewestAndTheLargestThatIsReplaced) {
   EXPECT_EQ(stages[0].bytes() + stages[1].bytes() + stages[2].bytes(), 3 + 500 + 2 * 400);
 }
 
-// Two saves of each stage of three epochs lie before its end. A best that was let go is one of the newest, if they reach so far.
+// A stage of three epochs saves twice before its end. A released best counts among the newest if those reach back that far.
 TEST(DiskPlanBests, OneThatWasLetGoIsLikeAnyOther) {
   const std::vector<DiskPlan> stages = kept({300, 500, 400}, {.keep = 9, .keep_best = "run"}, {3, 3, 3});
   EXPECT_EQ(of(stages, &DiskPlan::best), (Counts{0, 0, 1}));
@@ -53,7 +53,7 @@ TEST(DiskPlanBests, OneThatWasLetGoIsLikeAnyOther) {
   EXPECT_EQ(of(stages, &DiskPlan::newest), (Counts{2, 1, 1}));
 }
 
-// Stages that do not train have none; one of a single epoch has its best at its end, which replaces the others all the same.
+// A stage without training has no best. The best of a one-epoch stage is its end, and it still replaces the earlier bests.
 TEST(DiskPlanBests, TheNewestStageThatValidatesHasIt) {
   const std::vector<DiskPlan> pass_last = kept({300, 500, 0}, {.keep = 1, .keep_best = "run"}, {3, 3, 0});
   EXPECT_EQ(of(pass_last, &DiskPlan::best), (Counts{0, 1, 0}));

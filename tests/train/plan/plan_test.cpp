@@ -79,7 +79,7 @@ TEST(PlanRanks, ComparesTheLayersOfAllRules) {
   for (const RuleChoice& rule : comparison.rules) EXPECT_EQ(rule.ranks.size(), 2u) << rule.rule;
 }
 
-// A clock may leave each layer of `keep: faster` as it was.
+// With `keep: faster` the clock may leave any layer as it was.
 TEST(Plan, CountsTheDenseNetworkWhereLayersMayGoBack) {
   const auto planned = [](const std::string& keep) {
     return make_plan(experiment(str(kConv, "stages:\n  - {name: dense, train: 1e}\n  - {name: small, factorise: {keep: ", keep,
@@ -103,7 +103,7 @@ std::int64_t bytes_below(const std::filesystem::path& folder) {
   return bytes;
 }
 
-// Runs it; returns the bytes of its checkpoints.
+// Runs the experiment and returns the bytes of its checkpoints.
 std::int64_t run_checkpoints(const Experiment& experiment) {
   const TemporaryFolder runs;
   const RunFolder folder = RunFolder::create(real_vfs(), runs.path().string(), "x");
@@ -122,15 +122,15 @@ TEST(PlanDisk, IsWhatARunLeavesBehind) {
                                          "keep: 2, best: false}\ndeterministic: true\n",
                                          kStages));
   const Plan plan = make_plan(made);
-  EXPECT_EQ(plan.stages[0].disk.newest, 0);  // the last stage saves more than `keep`
+  EXPECT_EQ(plan.stages[0].disk.newest, 0);  // the last stage saves more checkpoints than `keep`
   EXPECT_EQ(plan.stages[1].disk.training_bytes, 0);
   EXPECT_EQ(plan.stages[2].disk.newest, 2);
-  EXPECT_GT(plan.stages[2].disk.training_bytes, plan.stages[2].disk.end_bytes);  // the average is gone at the end
-  // Up to the digits of steps, byte counts and the pinned list in five manifests, and the file `latest`.
+  EXPECT_GT(plan.stages[2].disk.training_bytes, plan.stages[2].disk.end_bytes);  // the end drops the average
+  // The tolerance covers the digits of steps, byte counts and pinned lists in five manifests, and the file `latest`.
   EXPECT_NEAR(static_cast<double>(run_checkpoints(made)), static_cast<double>(plan.disk_bytes()), 5 * 100 + 16);
 }
 
-// A teacher is in each checkpoint until its last pupil ends, and in memory beside the step.
+// A teacher is in each checkpoint until its last pupil ends, and in memory during each step.
 TEST(PlanDisk, CountsTheNetworkOfADistillingStagesTeacher) {
   const auto made = [](const char* distill) {
     return experiment(str(kConv,
@@ -179,7 +179,7 @@ TEST(PlanDisk, KeepsOneBestOfARunAndTheOneThatItReplaced) {
 
 TEST(PlanDisk, CountsNoMoreThanAStageSaves) {
   const Plan plan = make_plan(experiment(str(kConv, "checkpoint: {every: 1e, keep: 9}\n", kStages)));
-  // Epochs 1 and 2 of three, 1 to 3 of four; one of each is the best.
+  // Stage 0 saves epochs 1 and 2 of three before its end, stage 2 saves 1 to 3 of four. One of each is the best.
   EXPECT_EQ(plan.stages[0].disk.newest, 1);
   EXPECT_EQ(plan.stages[2].disk.newest, 2);
   const Plan short_one = make_plan(experiment(str(kConv, "stages: [{name: a, train: 2s}]\n")));

@@ -19,7 +19,7 @@ constexpr Interconnect kBetween{.latency = 1e-5, .bandwidth = 1e9};
 TEST(ScalingPlan, AnExchangeTakesTwoMessagesOfAPieceForEachOtherRank) {
   const std::vector<GradientMessage> one{{4'000'000}}, two{{4'000'000}, {1'000'000}};
   EXPECT_EQ(exchange_seconds(one, 1, kBetween), 0);
-  // To agree takes two messages up and down a tree of one level.
+  // The ranks first agree: one message up and one down a tree of one level.
   EXPECT_DOUBLE_EQ(exchange_seconds(one, 2, kBetween), 2e-5 + 2 * (1e-5 + 2e-3));
   EXPECT_DOUBLE_EQ(exchange_seconds(one, 4, kBetween), 4e-5 + 6 * (1e-5 + 1e-3));
   EXPECT_DOUBLE_EQ(exchange_seconds(two, 2, kBetween), exchange_seconds(one, 2, kBetween) + 2e-5 + 2 * (1e-5 + 5e-4));
@@ -34,7 +34,7 @@ TEST(ScalingPlan, ATreeTakesWholeMessagesUpAndDown) {
   EXPECT_LT(tree_seconds(small, 4096, kBetween), exchange_seconds(small, 4096, kBetween)) << "few steps of little";
 }
 
-// Of 4 MB to another rank, 4.04 ms with the agreement.
+// A message of 4 MB between two ranks takes 4.04 ms, agreement included.
 TEST(ScalingPlan, WhatPassesDuringBackwardIsNotExposed) {
   const auto exposed = [](double first, double second) {
     return exposed_seconds(std::vector<GradientMessage>{{4'000'000, first}, {4'000'000, second}}, 2, kBetween);
@@ -81,7 +81,7 @@ TEST(ScalingPlan, HasARowForEachPowerOfTwoThatSharesTheBatch) {
   EXPECT_NEAR(plan.rows[1].exposed_ms, plan.rows[1].exchange_ms, 1e-9) << "of one message, which is ready last";
 }
 
-// An epoch's last batch has 6 of 30 samples.
+// The last batch of an epoch has 6 of the 30 samples.
 TEST(ScalingPlan, ASmallerLastBatchIsSharedToo) {
   const std::string stages = "stages: [{name: dense, train: 2s}]\n", data = "count: 30, batch: 24, drop_last: false";
   std::vector<std::int64_t> ranks;
@@ -100,7 +100,7 @@ TEST(ScalingPlan, TakesTheFirstStageThatTrains) {
   EXPECT_EQ(plan.gradient_bytes, 4 * (3 * (784 + 10) + 10)) << "of the factored layer";
 }
 
-// Layers are projected by ranks that are not there; factors are sent in place of gradients.
+// ADMM's projections are planned for ranks that do not exist here. PowerSGD sends factors in place of gradients.
 TEST(ScalingPlan, CountsStagesOfAdmmAndCompressedGradients) {
   const Experiment held = experiment(
       "stages: [{name: held, train: 2s, admm: {keep: always, layers: 'fc*', format: svd, ranks: {rank: 3}, update: 1s}}]\n",
@@ -120,7 +120,7 @@ TEST(ScalingPlan, AMachineHasAsManyRanksAsItHasProcessorsFor) {
   EXPECT_EQ(ranks_of_a_machine(1, 1, 16), 1);
 }
 
-// Takes steps here, in place of the processes.
+// Takes the neighbours' steps in this process instead of in other processes.
 class StepsHere final : public Neighbours {
  public:
   struct Start {
@@ -160,7 +160,7 @@ TEST(ScalingPlan, TimesEachShareBesideTheOtherRanksOfTheMachine) {
   for (const ScalingRow& row : plan_scaling(experiment(), {6, 1}, kBetween, &neighbours).rows) EXPECT_EQ(row.together, 1);
 }
 
-// Where threads.compute is not set they have its processors between them.
+// If threads.compute is not set, the ranks of a machine share its processors.
 TEST(ScalingPlan, AMachineHasTheRanksThatItIsSaidToHave) {
   const std::int64_t processors = resolve_compute_threads(0);
   Experiment automatic = experiment();
@@ -180,7 +180,7 @@ TEST(ScalingPlan, AMachineHasTheRanksThatItIsSaidToHave) {
                 processors));
 }
 
-// A product of 12 samples that is large enough for a clock.
+// A matrix product of 12 samples that is large enough for a clock to time it.
 TEST(ScalingPlan, NeighboursComputeInTheWaysThatAClockHasChosen) {
   Experiment timed = experiment("stages: [{name: dense, train: 2s}]\n",
                                 ", relu, {linear: {out: 20000, name: wide}}, relu, {linear: {out: 10, name: last}}");

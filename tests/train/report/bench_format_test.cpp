@@ -10,7 +10,7 @@ TimedSide side(const std::string& kind, std::int64_t macs, double ms) {
   return {.kind = kind, .macs = macs, .flops = 4 * macs, .ms = {.median = ms, .p10 = 0.5 * ms, .p90 = 2 * ms}};
 }
 
-// Two images of a network of 3 million multiply-adds; its convolution compressed to a third.
+// Two images through a network of 3 million multiply-adds. Its convolution is compressed to a third.
 BenchReport report_of(bool compressed) {
   BenchPart part{.batch = 2, .threads = 1, .rows = {}};
   part.rows.push_back(

@@ -25,7 +25,7 @@ checkpoint: {async: false}
 deterministic: true
 )";
 
-// A run whose network answers NaN for some classes, whatever the image.
+// A run whose network returns NaN for some classes, whatever the image.
 class EvalReportNan : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
@@ -53,7 +53,7 @@ class EvalReportNan : public ::testing::Test {
     return dynamic_cast<const ClassDetails&>(*report.details).counts();
   }
 
-  // Top-1, by the count and by the matrix.
+  // The number of correct top-1 answers. The report's accuracy and its confusion matrix must agree.
   static std::int64_t right(const EvalReport& report) {
     std::int64_t diagonal = 0;
     const ClassCounts& counts = counts_of(report);
@@ -74,7 +74,7 @@ TEST_F(EvalReportNan, NumbersAloneAreCounted) {
   EXPECT_GT(right(report), 0);
   EXPECT_GE(*counts_of(report).top5, right(report));
   EXPECT_NE(report.details->predictions().find(",1,"), std::string::npos);
-  const Value json = parse_json(to_json(to_value(report)), "eval");  // the report's keys, then the task's
+  const Value json = parse_json(to_json(to_value(report)), "eval");  // first the report's keys, then the task's
   EXPECT_EQ(json.at("samples"), Value(40));
   EXPECT_EQ(json.at("top1").as_double(), report.total.deciding());
   EXPECT_EQ(json.at("confusion").as_list().size(), 10u);

@@ -36,7 +36,7 @@ TEST(ExportOnnx, NeverReplacesALink) {
   EXPECT_FALSE(std::filesystem::exists(folder.path() / "elsewhere.onnx"));
 }
 
-// What protobuf writes of texts is the texts themselves.
+// Protobuf stores strings verbatim, so that the file's bytes contain them.
 TEST(ExportOnnx, SaysWhatTheRunLearntAndItsSamples) {
   const TemporaryFolder folder;
   const auto file = folder.path() / "new" / "net.onnx";

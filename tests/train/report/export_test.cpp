@@ -16,13 +16,13 @@
 namespace tessera {
 namespace {
 
-// The core's kernel is as large as its ranks, so that every axis of it has size 3.
+// The ranks of the core equal the size of its kernel, so that every axis of the core has size 3.
 constexpr const char* kFactored = R"([
   {"tucker2_conv2d": {"out": 4, "kernel": 3, "rank_in": 3, "rank_out": 3, "name": "conv"}}, "relu",
   {"max_pool2d": {"kernel": 2}}, "flatten", {"batch_norm": {"name": "bn"}}, {"linear": {"out": 5, "name": "fc"}}])";
 constexpr const char* kNormed = R"([
   {"svd_conv2d": {"out": 3, "rank": 2, "batch_norm": true, "name": "conv"}}, "relu", "global_avg_pool"])";
-const Shape kInput{1, 6, 6, 4};  // 4x4x4 behind the convolution, 2x2x4 behind the pool
+const Shape kInput{1, 6, 6, 4};  // 4x4x4 after the convolution, 2x2x4 after the pool
 
 std::unique_ptr<Module> factored() {
   auto model = build_model(testing::layers_config(kFactored), kInput);

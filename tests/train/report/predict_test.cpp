@@ -20,7 +20,7 @@ namespace {
 const Shape kInput{1, 2, 2, 1};
 constexpr const char* kLayers = R"(["flatten", {"linear": {"out": 3, "name": "fc"}}])";
 
-// A network of 4 numbers and 3 classes in a file that tells its use.
+// A network file with inputs of 4 numbers and 3 classes that also describes the network's use.
 class Predict : public ::testing::Test {
  protected:
   Predict() : model_(build_model(testing::layers_config(kLayers), kInput)) {
@@ -48,7 +48,7 @@ class Predict : public ::testing::Test {
   std::string refusal(const PredictOptions& options) {
     return message_of<ConfigError>([&] { predicted(options); });
   }
-  // Of `n` samples.
+  // Writes an .npy file of samples of 4 values each.
   std::string array(const std::string& name, const std::vector<float>& values) const {
     write_file_atomically(real_vfs(), folder_.path() / name, encode_npy(values, {std::ssize(values) / 4, 2, 2, 1}));
     return folder_ / name;
@@ -136,7 +136,7 @@ TEST_F(Predict, WhatCannotBeReadHasALineInItsPlace) {
   EXPECT_EQ(rows[4].predicted.error, std::nullopt);
 }
 
-// What is beside it is answered, in its place.
+// The readable images beside it are still predicted, in their order.
 TEST_F(Predict, WhatCannotBeLookedIntoInAFolderHasALine) {
   use_.data.set("preprocessing", parse_json(R"({"mean": [0.5], "std": [0.5]})", "test"));
   const std::filesystem::path images = folder_.path() / "images";
@@ -224,7 +224,7 @@ TEST_F(Predict, AFaultOfTheFileNamesTheFile) {
   EXPECT_TRUE(refusal(asked).starts_with("'f98' is no precision")) << "a fault of the command line: " << refusal(asked);
 }
 
-// The exported file is the one that answers.
+// The exported file alone gives the same answers.
 TEST_F(Predict, AnExportIsOneFile) {
   export_tessera(real_vfs(), *model_, kInput, use_, folder_.path() / "out");
   const std::string exported = folder_ / "out/model.safetensors";

@@ -1,4 +1,4 @@
-// What holds for the JSON of every report.
+// Rules for the JSON of every report.
 #include <gtest/gtest.h>
 
 #include "core/config/read.h"
@@ -30,7 +30,7 @@ TYPED_TEST(ReportFields, SayWhatEachKeyIs) {
   for (const SchemaEntry& entry : entries) EXPECT_FALSE(entry.spec.help.empty()) << entry.path;
 }
 
-// Every key of the schema's first level is written even by a report of nothing.
+// Even an empty report writes every key of the schema's first level.
 TYPED_TEST(ReportFields, AreWrittenInTheOrderOfTheirDescription) {
   std::vector<std::string> described, written;
   for (const SchemaEntry& entry : schema<TypeParam>()) {

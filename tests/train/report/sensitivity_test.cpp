@@ -1,4 +1,4 @@
-// What a sensitivity report suggests.
+// The `prune` block that a sensitivity report suggests.
 #include "train/report/sensitivity.h"
 
 #include <gtest/gtest.h>

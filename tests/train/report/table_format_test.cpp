@@ -114,7 +114,7 @@ TEST(TableFormat, JsonKeepsEveryRunsAccuracy) {
 
 TEST(TableFormat, SaysWhoseTimesAreFarFromThoseAlone) {
   Table table = two_stages();
-  table.rows[1].latency[0].alone = 0.8;  // in turns it takes 1 ms
+  table.rows[1].latency[0].alone = 0.8;  // 1 ms when timed in turns
   table.rows[0].latency[0].alone = 2.3;
   EXPECT_NE(
       to_markdown(table).find("Times in turn that are more than 10 % from the network's time alone, as a multiple of it: dense "
@@ -123,7 +123,7 @@ TEST(TableFormat, SaysWhoseTimesAreFarFromThoseAlone) {
       << to_markdown(table);
 }
 
-// Rows of one table may be of several devices; a GPU has no threads.
+// The rows of one table may be of several devices. A GPU row names no threads.
 TEST(TableFormat, AGpuIsToldWithoutThreads) {
   Table table = two_stages();
   table.rows[1].experiment = "large";

@@ -53,7 +53,7 @@ TEST_F(Cells, KeysFollowWhatAccuracyDependsOn) {
   }
 }
 
-// What a clock leaves compressed on one machine it may not leave on another.
+// The clock of another machine may keep other layers compressed.
 TEST_F(Cells, TheMachineCountsWhereAClockDecides) {
   const auto with_stage = [&](const std::string& block, const char* other) {
     return with({"threads.compute=2", "stages[1]." + block, other});
@@ -69,7 +69,7 @@ TEST_F(Cells, TheMachineCountsWhereAClockDecides) {
       EXPECT_NE(key(block + "faster}", none), key(block + "faster}", other)) << block << other;
     }
     EXPECT_NE(key(latency, none), key(latency, other)) << other;
-    // Stages before it do not depend on the clock.
+    // Stages before that one do not depend on the clock.
     EXPECT_EQ(shared_stages(settings(with_stage(factorise + "faster}", none)), settings(with({other}))), 1u) << other;
   }
   EXPECT_EQ(key(factorise + "always, keep_for: {batch: 3}}", none), key(factorise + "always}", none));
@@ -80,7 +80,7 @@ TEST_F(Cells, TheMachineCountsWhereAClockDecides) {
   EXPECT_EQ(settings(with({})), settings_for_figures(with({}).experiment.config, elsewhere));
 }
 
-// What is held by ADMM's ranks asks no clock of its own.
+// A stage that takes over ADMM's ranks needs no timing.
 TEST_F(Cells, AStageThatTakesAnothersRanksDependsOnThatStageAlone) {
   const auto stages = [&](const char* threads) {
     return settings(with({threads,
@@ -103,7 +103,7 @@ TEST_F(Cells, StagesAreSharedUntilTheyDiffer) {
   EXPECT_EQ(shared_stages(one, settings(with({"log_every=2"}))), 2u);
   EXPECT_EQ(shared_stages(one, settings(with({}, 2))), 0u) << "another seed";
   EXPECT_EQ(shared_stages(one, settings(with({"data.batch=20"}))), 0u);
-  // The top level's learning rate is what stages without their own have.
+  // Stages without a learning rate inherit the top level's.
   EXPECT_EQ(shared_stages(one, settings(with({}, 1, 0.2))), 1u);
 }
 

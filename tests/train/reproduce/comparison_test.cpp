@@ -1,4 +1,4 @@
-// Which arms are timed together, over which one, and which may not name each other.
+// Which arms are timed together, which arm they are compared with, and which arms may not name each other.
 #include <gtest/gtest.h>
 
 #include <utility>
@@ -16,7 +16,7 @@ ArmRow row(const std::string& arm, const std::string& against, std::int64_t leng
   return made;
 }
 
-// The baseline is the second.
+// The baseline is the second row.
 std::vector<ArmRow> rows() {
   return {row("small", "dense", 256), row("dense", "dense", 256), row("dense-long", "dense", 1024),
           row("sparse-long", "dense-long", 1024)};
@@ -54,7 +54,7 @@ TEST(Comparisons, AnArmWithoutANetworkIsNotTimedAndOthersAreTimedAlone) {
   EXPECT_EQ(groups[1].rows, Places({3}));
 }
 
-// What was written before arms could name others holds: the arms' order is the table's, whichever is the baseline.
+// Results from before arms could name others stay valid: the key uses the order of the table, whichever arm is the baseline.
 TEST(Comparisons, KeysAreThoseOfTheNetworksInTheirOrder) {
   std::vector<ArmRow> all = rows();
   all.resize(2);

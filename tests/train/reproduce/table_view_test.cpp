@@ -1,4 +1,4 @@
-// What a table shows of given results: choices, pairs of seeds, answers, pages.
+// How a table shows given results: choices, pairs of seeds, answers, pages.
 #include <gtest/gtest.h>
 
 #include "core/support/error.h"
@@ -55,7 +55,7 @@ class Views : public ::testing::Test {
     return arms;
   }
   TableView view() const { return view_of(table_, choices(), results_); }
-  // Both values of seed 1, and the other seeds at 0.2.
+  // Adds seed 1 at both tuned values, and seeds 2 and 3 at 0.2.
   void add_all(const std::string& arm, double first, double second, double third) {
     results_.append(cell(arm, 1, 0.1, 0.1, 0.4));
     results_.append(cell(arm, 1, first, 0.2, 0.6));
@@ -63,7 +63,7 @@ class Views : public ::testing::Test {
     results_.append(cell(arm, 3, third, 0.2));
   }
 
-  // Of both arms, the other one's half as long.
+  // Adds the times of both arms. The other arm takes half as long.
   void append_times(std::int64_t batch, Phase phase, double scale) {
     ArmTimes times;
     times.networks = timed_groups(view().rows).front().key;
@@ -77,7 +77,7 @@ class Views : public ::testing::Test {
     results_.append(times);
   }
 
-  // Two more arms, which read a longer input; the second is compared with the first.
+  // Adds two arms that read a longer input. The second is compared with the first.
   void add_long_arms() {
     for (const char* name : {"base-long", "other-long"}) {
       table_.arms.emplace_back();
@@ -86,7 +86,7 @@ class Views : public ::testing::Test {
     }
     table_.arms.back().against = "base-long";
   }
-  // The second one takes a quarter of the first one's time.
+  // Adds their times. The second arm takes a quarter of the first one's time.
   void append_long_times() {
     ArmTimes times;
     times.networks = timed_groups(view().rows).at(1).key;
@@ -267,7 +267,7 @@ TEST_F(Views, ArmsOfAnotherInputHaveTheirOwnTimesAndAreComparedAsTheyAsk) {
   EXPECT_EQ(rows.at(3).at("times").as_list().front().at("of_medians"), Value(4.0));
 }
 
-// A speed-up by the rounds' ratios and by the two medians may differ; both are told, and a time that was another one alone.
+// The speed-up by the rounds' ratios may differ from that by the medians: both are shown, and the time alone if it differs.
 TEST_F(Views, BothSpeedUpsAndTheTimeAloneAreTold) {
   add_all("base", 0.50, 0.70, 0.60);
   add_all("other", 0.52, 0.72, 0.62);
@@ -287,7 +287,7 @@ TEST_F(Views, BothSpeedUpsAndTheTimeAloneAreTold) {
   EXPECT_EQ(read_again.find_times(times.networks, "base", {.batch = 8})->arms.at(1).alone, 1.6);
 }
 
-// Its time beside the baseline is the one that has its speed-up.
+// The arm shows its time against the baseline, which is the time that its speed-up belongs to.
 TEST_F(Views, AnArmThatOthersAreComparedWithKeepsItsOwnSpeedUp) {
   table_.arms.emplace_back();
   table_.arms.back().name = "third";
@@ -336,7 +336,7 @@ TEST_F(Views, PagesHoldEveryArm) {
   EXPECT_TRUE(json.at("rows").as_list().at(0).at("difference").at("low").is_null());
 }
 
-// Arms whose points lie on each other keep names that can be read.
+// The names of arms stay readable even if their points coincide.
 TEST_F(Views, NamesOfThePictureDoNotCoverEachOther) {
   table_.tune.reset();
   table_.arms.clear();

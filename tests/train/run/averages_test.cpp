@@ -1,4 +1,4 @@
-// What moving averages are worth when they are evaluated: soon, and with batch-norm statistics of their own.
+// The accuracy of moving averages: it must be good early, and with batch-norm statistics measured for the averages.
 #include <gtest/gtest.h>
 
 #include "core/support/text.h"
@@ -49,7 +49,7 @@ class AveragedRun {
     state_.prepare_stage();
     state_.begin_training();
   }
-  // Where `other` stands, as a checkpoint has it.
+  // Continues from the state of `other`, through a checkpoint.
   void go_on_from(const AveragedRun& other) {
     Checkpoint checkpoint;
     checkpoint.folder = "x";
@@ -129,7 +129,7 @@ TEST(Averages, GoOnFromACheckpointWithTheSameBytes) {
   AveragedRun straight("{decay: 0.99}");
   straight.start();
   straight.train_to(25);
-  straight.averages_accuracy();  // as at an epoch's end
+  straight.averages_accuracy();  // as at the end of an epoch
   AveragedRun resumed("{decay: 0.99}");
   resumed.go_on_from(straight);
   for (AveragedRun* const run : {&straight, &resumed}) {

@@ -1,4 +1,4 @@
-// An image that breaks while a run trains on it: the run ends, says how to go on without it, and goes on from there.
+// An image breaks while a run trains on it. The run ends, says how to go on without it, and goes on from there.
 #include "train/run/broken_images.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Five steps an epoch; statistics are measured.
+// Five steps an epoch. The normalisation statistics are measured.
 constexpr const char* kExperiment = R"(version: 1
 name: x
 threads: {compute: 1, loader: 0}
@@ -42,7 +42,7 @@ class BrokenImages : public ::testing::Test {
     images_.add_split("train", 10);
     images_.add_split("test", 3, 50);
     set_log_sink([this](LogLevel, std::string_view text) { warnings_ += str(text, '\n'); });
-    // The last one of the first epoch, behind the checkpoints of steps 2 and 4.
+    // The last image of the first epoch, which is first read after the checkpoints of steps 2 and 4.
     const Experiment experiment = parse("error");
     const DataSplits data = load_inputs(real_vfs(), experiment.config).data;
     const auto seed = static_cast<std::uint64_t>(experiment.config.seed);
@@ -57,7 +57,7 @@ class BrokenImages : public ::testing::Test {
   std::string path(const std::string& name) const { return images_.path(name); }
   void truncate(const std::string& name) const { fs::resize_file(path(name), 80); }
 
-  // Its data is read; nothing is trained yet.
+  // Starts a run that has read its data but has not trained yet.
   Session start(const std::string& when_bad) const {
     const Experiment experiment = parse(when_bad);
     return Session::start(real_vfs(), experiment, load_inputs(real_vfs(), experiment.config), to_yaml(experiment.resolved),
@@ -69,7 +69,7 @@ class BrokenImages : public ::testing::Test {
     text.replace(text.find("WHEN"), 4, when_bad);
     return parse_experiment(parse_yaml(text, "x.yaml"));
   }
-  // One that ends at late_.
+  // A run that ends with an error at image late_.
   RunFolder broken_run(const std::string& when_bad = "error") {
     Session session = start(when_bad);
     const RunFolder folder = session.folder();
@@ -91,10 +91,10 @@ class BrokenImages : public ::testing::Test {
   }
 
   testing::ImageTree images_;
-  std::string message_;  // what ended broken_run()
+  std::string message_;  // the error that ended broken_run()
   std::string warnings_;
-  std::vector<std::string> order_;  // of the first epoch
-  std::string late_;  // its last one, first read behind a checkpoint
+  std::vector<std::string> order_;  // the images in the order of the first epoch
+  std::string late_;  // the last of order_, first read after a checkpoint
 
  private:
   const testing::VariableScope cache_{"TESSERA_CACHE", ""};
@@ -145,7 +145,7 @@ TEST_F(BrokenImages, AllThatBrokeWhileTheRunTrainedAreLeftOut) {
   const std::string whole = text_of(path(order_.front()));
   images_.add(order_.front(), 99);  // another image, which can be decoded
   message_of<IoError>([&] { session->run(); });
-  session.reset();  // lets the folder go
+  session.reset();  // releases the run folder
   EXPECT_EQ(recorded_broken_images(real_vfs(), folder).size(), 2u);
   const std::string refused = message_of<IoError>([&] { amend_run(real_vfs(), folder, kSkip); });
   EXPECT_NE(refused.find("beside the images that cannot be decoded, the training data changed"), std::string::npos) << refused;
@@ -197,7 +197,7 @@ TEST_F(BrokenImages, OtherChangesOfTheDataAreRefusedAndChangeNothing) {
   images_.add("test/dog/9.png", 9);
   refused("resume: beside the images that cannot be decoded, the test data changed since the run began");
   fs::remove(path("test/dog/9.png"));
-  truncate("train/dog/4.png");  // it broke too, but no run met it: nobody knows what it was
+  truncate("train/dog/4.png");  // it broke too, but no run recorded what it was
   refused("resume: beside the images that cannot be decoded, the training data changed since the run began");
   images_.add("train/dog/4.png", 128 + 4, 15, 12);
   EXPECT_NO_THROW(amend_run(real_vfs(), folder, kSkip));
@@ -219,7 +219,7 @@ TEST_F(BrokenImages, ARunThatSkipsFromTheBeginningGoesOnToo) {
   EXPECT_EQ(resume(folder).run(), RunOutcome::finished);
 }
 
-// What the run had not met yet when it ended, and what only its reports read.
+// This includes images that the run had not read when it ended, and images that only its reports read.
 TEST_F(BrokenImages, AllThatCannotBeDecodedAreLeftOutAtOnce) {
   const std::string test = "test/cat/1.png";
   truncate(test);

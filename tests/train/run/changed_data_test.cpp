@@ -88,7 +88,7 @@ TEST_F(ChangedData, SoDoOtherTestImages) {
   write("t10k", other, labels_);
   const std::string message = message_of<IoError>([&] { run().load(checkpoint); });
   EXPECT_TRUE(message.starts_with("run/step-1: the test data changed since the run began: fingerprint ")) << message;
-  checkpoint.manifest.erase("data_test");  // as programs wrote it that did not look
+  checkpoint.manifest.erase("data_test");  // as older programs wrote it, which did not check the test data
   EXPECT_NO_THROW(run().load(checkpoint));
 }
 

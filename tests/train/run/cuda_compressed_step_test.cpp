@@ -1,5 +1,5 @@
-// Training steps on a GPU of networks that are pruned or have sparse layers: they follow the CPU's, recorded steps have the bytes
-// of eager ones, masks hold between them.
+// Training steps on a GPU of networks that are pruned or have sparse layers: they agree with the CPU's, recorded steps have the
+// bytes of eager ones, and the masks hold between steps.
 #include <gtest/gtest.h>
 
 #include <string>
@@ -34,7 +34,7 @@ std::map<std::string, Tensor> masks_of(Module& model) {
   return masks;
 }
 
-// A stage of kSteps on the model's device, the hooks' work between steps included.
+// Trains a stage of kSteps on the model's device, including the hooks' work between steps.
 Trained trained(Module& model, const StageConfig& stage, Device device, bool recorded = true) {
   const std::vector<MakeHook> hooks = stage_hooks(stage, {.results = {}});
   StageTrainer trainer(model, stage.training, kTask, 1, kSteps, kSteps, DType::f32, hooks);
@@ -66,7 +66,7 @@ void expect_masked(const Trained& network) {
 
 struct PruningCase {
   const char* name;
-  const char* block;  // of the stage
+  const char* block;  // the stage's compression block
   bool adamw = false;
 };
 
@@ -119,7 +119,7 @@ INSTANTIATE_TEST_SUITE_P(
         PruningCase{"rigl", R"("rigl": {"layers": ["conv", "tucker"], "sparsity": 0.5, "every": "2s", "end": "8s"})"}),
     [](const auto& test) { return std::string(test.param.name); });
 
-// Of the smooth network with every third element of each weight: a convolution, a chain of three and a linear layer.
+// The smooth network with a third of each weight's elements: a convolution, a chain of three and a linear layer.
 std::unique_ptr<Module> sparse_network(Device device) {
   auto model = smooth_network(Device::cpu());
   for (const NamedParameter& entry : named_parameters(*model)) {

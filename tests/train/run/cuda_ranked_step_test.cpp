@@ -18,7 +18,7 @@ TEST_F(CudaRankedStep, AllRanksHoldTheSame) {
   expect_the_same_on_all_ranks(of_ranks(share() / 2, true, gpu()));
 }
 
-// As on the CPU, to rounding.
+// Equal to the CPU's up to rounding.
 TEST_F(CudaRankedStep, RunningStatisticsAreTheMeansOfTheRanks) {
   const auto statistics = [](Device device) {
     const auto model = network(true, device);

@@ -1,4 +1,4 @@
-// Training steps on a GPU: recorded or not they have the same bytes, they neither wait nor read, and they follow the CPU's.
+// Training steps on a GPU: recorded and eager steps have the same bytes, neither waits nor reads back, both agree with the CPU.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -33,7 +33,7 @@ std::unique_ptr<Module> residual_network(Device device, std::uint64_t seed = 1) 
   return model;
 }
 
-// Its mask follows the step, which a replay must read from the device.
+// The dropout mask depends on the step, which a replay must read from the device.
 std::unique_ptr<Module> network_with_dropout(Device device) {
   auto model = std::make_unique<Sequential>();
   model->add_child("fc1", std::make_unique<Linear>(LinearConfig{.in = 40, .out = 33}));
@@ -44,7 +44,7 @@ std::unique_ptr<Module> network_with_dropout(Device device) {
   return model;
 }
 
-// What stands between two steps of a run: a line of the log, an evaluation with the averages on a batch of another shape, a save.
+// The work between two steps of a run: a log line, an evaluation of the averages on a batch of another shape, and a save.
 void interrupt(StageTrainer& trainer, Module& model, DType compute) {
   trainer.take_mean_loss();
   trainer.check_finite();
@@ -78,7 +78,7 @@ TEST_P(CudaStep, RecordedStepsHaveTheBytesOfEagerOnes) {
   expect_same(results[0], results[1]);
 }
 
-// The teacher's forward is part of the step, and so of its recording.
+// The teacher's forward pass is part of the step, so that it is recorded too.
 TEST_P(CudaStep, RecordedStepsOfADistillingStageHaveTheBytesOfEagerOnes) {
   const Tf32Products products(GetParam() == "tf32");
   const auto teacher = residual_network(gpu(), 2);
@@ -186,7 +186,7 @@ TEST_F(CudaSteps, AnotherShapeIsRecordedAnew) {
   trainer.record_with(counting(recordings));
   train(trainer, {18, 40}, 0, 5);
   EXPECT_EQ(recordings, 1);
-  train(trainer, {7, 40}, 5, 6);  // an epoch's short last batch
+  train(trainer, {7, 40}, 5, 6);  // the short last batch of an epoch
   train(trainer, {18, 40}, 6, 8);
   EXPECT_EQ(recordings, 1);
   train(trainer, {9, 40}, 8, 13);

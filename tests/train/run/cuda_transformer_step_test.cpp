@@ -1,5 +1,5 @@
-// Training steps of transformers on a GPU: they follow the CPU's, recorded steps have the bytes of eager ones and neither wait
-// for the device nor read it.
+// Training steps of transformers on a GPU: they agree with the CPU's, recorded steps have the bytes of eager ones, and no step
+// waits for the device or reads from it.
 #include <gtest/gtest.h>
 
 #include <ostream>
@@ -27,7 +27,7 @@ struct TransformerCase {
   const char* name;
   const char* model;
   const char* task = "next-token";
-  bool factored = false;  // the MLPs
+  bool factored = false;  // factors the MLPs
 };
 
 std::ostream& operator<<(std::ostream& out, const TransformerCase& c) { return out << c.name; }
@@ -91,13 +91,13 @@ std::unique_ptr<Module> network_of(const TransformerCase& c, Device device) {
 TrainingConfig training() {
   TrainingConfig config = with_everything();
   config.optimizer.form = AdamWConfig{.lr = 0.003, .weight_decay = 1e-2};
-  config.micro_batch = 3;  // and 2
+  config.micro_batch = 3;  // the last micro-batch has 2 samples
   return config;
 }
 
 class CudaTransformerStep : public GpuTestWithParam<TransformerCase> {};
 
-// Not by AdamW, for which a gradient of rounding alone is as good as any.
+// AdamW is not used: it takes full steps even along a gradient that is only rounding.
 TEST_P(CudaTransformerStep, FollowsTheCpus) {
   std::map<std::string, Tensor> results[2];
   for (const Device device : {Device::cpu(), gpu()}) {

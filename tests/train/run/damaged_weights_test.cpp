@@ -1,4 +1,4 @@
-// model.weights from damaged files: what a file's structure or checksum can show is found and named, before the network changes.
+// model.weights from damaged files. A fault that structure or checksum shows is found and named before the network changes.
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -42,7 +42,7 @@ class DamagedWeights : public ::testing::Test {
     real_vfs().create(path_)->write(bytes);
     return model_state(*initial_model(real_vfs(), config_, kInput, 1).model).tensors;
   }
-  // What is said of the file of these bytes, which has to name it; "" when it is taken.
+  // Loads these bytes as a file and returns the error, which must name the file, or "" if the file loads.
   std::string error_of(const std::string& bytes) const {
     try {
       load(bytes);
@@ -73,7 +73,7 @@ TEST_F(DamagedWeights, EveryBitOfAFileWithAChecksumCounts) {
   const std::size_t key = bytes.find(kChecksumKey);
   ASSERT_NE(key, std::string::npos);
   for (std::size_t bit = 0; bit < 8 * bytes.size(); ++bit) {
-    // A changed name of the key alone leaves a whole file that has no checksum.
+    // A change of the checksum's key leaves a valid file without a checksum.
     const bool in_key = bit / 8 >= key && bit / 8 < key + kChecksumKey.size();
     if (in_key) continue;
     ASSERT_NE(error_of(flipped(bytes, bit)), "") << "bit " << bit;
@@ -89,7 +89,7 @@ TEST_F(DamagedWeights, EveryTruncationAndEveryExtensionIsFound) {
   }
 }
 
-// PyTorch's files have no checksum: a changed bit of the header is found unless it leaves metadata that nobody reads.
+// PyTorch's files have no checksum. A flipped bit of the header is found unless it only changes metadata that nobody reads.
 TEST_F(DamagedWeights, HeadersWithoutAChecksumAreReadStrictly) {
   file_.metadata.clear();
   const std::string bytes = encode_safetensors(file_);
@@ -122,7 +122,7 @@ TEST_F(DamagedWeights, ExchangedPartsAreFound) {
   const std::size_t begin = data_begin(bytes);
   ASSERT_EQ(begin, data_begin(other_bytes));
   EXPECT_NE(error_of(bytes.substr(0, begin) + other_bytes.substr(begin)).find("checksum is"), std::string::npos);
-  std::string swapped = bytes;  // two tensors' first 8 bytes
+  std::string swapped = bytes;  // with the first and the last 8 bytes of the data exchanged
   std::swap_ranges(swapped.begin() + static_cast<std::ptrdiff_t>(begin), swapped.begin() + static_cast<std::ptrdiff_t>(begin) + 8,
                    swapped.end() - 8);
   EXPECT_NE(error_of(swapped).find("checksum is"), std::string::npos);
@@ -155,7 +155,7 @@ TEST_F(DamagedWeights, NumbersThatAreNoneAreRefusedUnlessAskedFor) {
   }
 }
 
-// A checkpoint's files carry no checksum of their own: its manifest has it.
+// A checkpoint's files hold no checksum. Its manifest has their hashes.
 TEST_F(DamagedWeights, AFileInsideACheckpointIsCheckedAgainstItsManifest) {
   const std::string bytes = encode_safetensors(file_);
   const std::filesystem::path checkpoint = folder_.path() / "step-00000001";
@@ -180,7 +180,7 @@ TEST_F(DamagedWeights, AFileInsideACheckpointIsCheckedAgainstItsManifest) {
   }
 }
 
-// A name is no promise: elsewhere the same file is someone else's.
+// The name does not make it a manifest: outside a checkpoint the file may belong to another program.
 TEST_F(DamagedWeights, AManifestOutsideACheckpointIsNotAsked) {
   write_file_atomically(real_vfs(), folder_.path() / kManifestName, "{\"foo\": 1}");
   EXPECT_EQ(error_of(encode_safetensors(file_)), "");

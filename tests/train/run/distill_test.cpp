@@ -1,4 +1,4 @@
-// The loss of a distilling stage against its formula.
+// Compares the loss of a distilling stage with its formula.
 #include "train/run/distill.h"
 
 #include <gtest/gtest.h>
@@ -12,7 +12,7 @@
 namespace tessera::testing {
 namespace {
 
-// softmax(row / temperature), in double.
+// softmax(row / temperature), computed in double.
 std::vector<double> softened(const Tensor& scores, std::int64_t row, double temperature) {
   std::vector<double> p;
   double sum = 0;

@@ -1,4 +1,4 @@
-// Weights that are updated while backward goes on.
+// Weights that are updated during backward.
 #include "train/run/early_updates.h"
 
 #include <gtest/gtest.h>
@@ -17,7 +17,7 @@ namespace {
 
 const Classification kTask;
 
-// Looks at gradients, so that every one of them has to be there behind backward.
+// Reads the gradients, so that all of them must exist after backward.
 class Onlooker final : public Hook {
  public:
   explicit Onlooker(std::int64_t& seen) : seen_(seen) {}
@@ -37,7 +37,7 @@ std::vector<MakeHook> onlooker(std::int64_t& seen) {
   return {[&seen](const HookSetting&) { return std::make_unique<Onlooker>(seen); }};
 }
 
-// Each weight is large enough for an update of its own, so that several come before backward's end.
+// Each weight is large enough for a separate update, so that several updates happen before backward ends.
 std::unique_ptr<Module> wide_model() {
   auto model = std::make_unique<Sequential>();
   for (const char* name : {"fc1", "fc2", "fc3", "fc4"}) {
@@ -94,7 +94,7 @@ TEST(EarlyUpdates, GiveTheBytesOfUpdatesBehindBackward) {
   }
 }
 
-// Of four weights of equal size, one gradient is there at a time.
+// Four weights of equal size. Early updates keep only one of their gradients at a time.
 TEST(EarlyUpdates, GradientsAreNeverAllThere) {
   const std::size_t weight = std::size_t{400} * 400 * sizeof(float);
   const auto peak_of = [&](std::span<const MakeHook> hooks) {

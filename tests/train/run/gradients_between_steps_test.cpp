@@ -1,4 +1,4 @@
-// Gradients that a hook asks a trainer for: those of a step, and no trace of them afterwards.
+// Gradients that a hook requests from a trainer: they equal those of a step and leave no trace.
 #include <gtest/gtest.h>
 
 #include "core/rng.h"
@@ -40,7 +40,7 @@ std::vector<float> weights_of(Module& model) {
   return values;
 }
 
-// With statistics, random numbers, momentum and averages that could be disturbed.
+// The trainer has statistics, random numbers, momentum and averages that could be disturbed.
 TEST(GradientsBetweenSteps, AreThoseOfAStepAndDisturbNothing) {
   TrainingConfig config;
   config.optimizer.form = SgdConfig{.lr = 0.1, .momentum = 0.9};

@@ -16,7 +16,7 @@ namespace {
 using testing::counting;
 using testing::save;
 
-// 3x3 kernels over 3 channels into 3: no shape tells the layouts apart. Behind it a map of 2x2x3 is flattened.
+// A 3x3 kernel with 3 input and 3 output channels: no shape tells the layouts apart. Its 2x2x3 output is flattened.
 constexpr const char* kLayers =
     R"([{"conv2d": {"out": 3, "kernel": 3, "bias": false, "name": "conv"}}, {"batch_norm": {"name": "bn"}},
                                     "flatten", {"linear": {"out": 2, "name": "fc"}}])";
@@ -149,7 +149,7 @@ TEST_F(ImportWeights, IgnoresCountersOfBatchNormsOnly) {
 }
 
 TEST_F(ImportWeights, ConvertsOtherFloatsAndJudgesThemAfterwards) {
-  file_.tensors["bn.weight"] = Tensor::full({3}, 0.333251953125, DType::f16);  // exactly an f16
+  file_.tensors["bn.weight"] = Tensor::full({3}, 0.333251953125, DType::f16);  // exact in f16
   file_.tensors["bn.bias"] = Tensor::full({3}, -1.5, DType::bf16);
   file_.tensors["bn.running_mean"] = Tensor::from<double>({0.1, 1 + 1e-9, -3}, {3});
   save(path_, file_);
@@ -157,7 +157,7 @@ TEST_F(ImportWeights, ConvertsOtherFloatsAndJudgesThemAfterwards) {
   EXPECT_EQ(tensors.at("bn.weight").to_vector<float>(), std::vector<float>(3, 0.333251953125f));
   EXPECT_EQ(tensors.at("bn.bias").to_vector<float>(), std::vector<float>(3, -1.5f));
   EXPECT_EQ(tensors.at("bn.running_mean").to_vector<float>(), (std::vector<float>{0.1f, 1.0f, -3.0f}));
-  file_.tensors["bn.running_mean"] = Tensor::from<double>({1e300, 0, 0}, {3});  // finite, but no f32
+  file_.tensors["bn.running_mean"] = Tensor::from<double>({1e300, 0, 0}, {3});  // finite, but not in f32
   EXPECT_NE(error_of_file().find("\n  not finite: bn.running_mean [3] has 1 NaN or Inf of 3"), std::string::npos) << error();
   config_.allow_nonfinite = true;
   EXPECT_EQ(load_tensors().at("bn.running_mean").to_vector<float>()[0], std::numeric_limits<float>::infinity());

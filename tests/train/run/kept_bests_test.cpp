@@ -1,4 +1,4 @@
-// Which best checkpoints a run of three stages leaves behind, and what is said of one that is gone.
+// Which best checkpoints a run of three stages keeps, and what is said of one that is gone.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -19,8 +19,8 @@
 namespace tessera {
 namespace {
 
-// 60 training samples, two steps an epoch. A learning rate of 0 leaves each evaluation as the first, so that a stage's first
-// epoch is its best: steps 2, 8 and 14; the stages end at 6, 12 and 18.
+// 60 training samples, two steps an epoch. With a learning rate of 0 all evaluations are equal, so that a stage's first epoch
+// is its best: steps 2, 8 and 14. The stages end at steps 6, 12 and 18.
 std::string experiment_text(const std::string& keep_best) {
   return str(R"(version: 1
 name: x
@@ -34,7 +34,7 @@ checkpoint: {every: 1e, keep: 1, keep_best: )",
              keep_best, "}\nlog_every: 1\n");
 }
 
-// Asks for a stop when the run says that it has done this step.
+// Requests a stop once the run's status reports this step.
 class StopAtStep final : public ForwardingVfs {
  public:
   explicit StopAtStep(std::int64_t step) : ForwardingVfs(real_vfs()), step_(step) {}
@@ -50,7 +50,7 @@ class StopAtStep final : public ForwardingVfs {
 
 using Steps = std::vector<std::int64_t>;
 
-const Steps kEachStages{2, 6, 8, 12, 14, 16, 18};  // 16 is the newest that is neither an end nor a best
+const Steps kEachStages{2, 6, 8, 12, 14, 16, 18};  // 16 is the newest step before the end and no best
 const Steps kTheNewest{6, 12, 14, 16, 18};
 
 class KeptBestsOfARun : public ::testing::Test {

@@ -1,5 +1,5 @@
-// Steps whose gradients overflow at the loss's first scales. The network computes in f32 whatever it is given, so that the
-// CPU has kernels for it.
+// Steps whose gradients overflow at the first loss scales. The network always computes in f32, so that the CPU has kernels for
+// it.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -19,7 +19,7 @@ namespace {
 
 const Classification kTask;
 
-// Gradients of 2/3 of it, at f32's end of 2^128 when they are multiplied by 2^14.
+// Gradients are 2/3 of this value. Multiplied by 2^14 they reach f32's limit of 2^128.
 constexpr double kInput = 0x1p114;
 
 class Wide final : public Module {
@@ -73,7 +73,7 @@ TEST_F(LossScaleStep, IsSkippedUntilGradientsFit) {
   EXPECT_NEAR(trainer_.take_mean_loss(), std::log(3.0), 1e-6);
 }
 
-// Before any step has lowered the scale, and without lowering it.
+// Gradients are requested before any step has lowered the scale, and must not lower it.
 TEST_F(LossScaleStep, GradientsBetweenStepsAreThoseOfAScaleThatFits) {
   const auto ask = [&] {
     int calls = 0;

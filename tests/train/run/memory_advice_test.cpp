@@ -18,7 +18,7 @@ namespace {
 
 const Classification kTask;
 
-// The device's limit for the time of a test.
+// Sets the device's memory limit for the duration of a test.
 class MemoryLimit {
  public:
   explicit MemoryLimit(std::size_t bytes) : before_(memory_stats(Device::cpu()).limit) { set_memory_limit(Device::cpu(), bytes); }
@@ -71,7 +71,7 @@ TEST_F(OutOfMemory, SaysWhichMicroBatchFitsAndItDoes) {
   const Experiment whole = experiment("");
   ASSERT_EQ(train(whole), "");
   const std::int64_t before = static_cast<std::int64_t>(memory_stats(Device::cpu()).in_use);
-  // Half of the way to the next size, so that no rounding decides.
+  // The limit is halfway to the next size, so that rounding does not matter.
   const std::int64_t sixteen = planned(whole, 16);
   const std::int64_t thirty_two = planned(whole, 32);
   ASSERT_LT(sixteen, thirty_two);
@@ -89,7 +89,7 @@ TEST_F(OutOfMemory, SaysWhichMicroBatchFitsAndItDoes) {
   EXPECT_EQ(static_cast<std::int64_t>(memory_stats(Device::cpu()).in_use), before) << "a failed run keeps nothing";
 }
 
-// Its dry steps would time shapes that the run never has.
+// The advice takes dry steps. They must not time shapes that the run never has.
 TEST_F(OutOfMemory, AdviceChoosesNothingByTheRunsClock) {
   Experiment whole = experiment("", 64);  // wide enough to be timed with 8 samples too
   whole.config.deterministic = false;
@@ -129,7 +129,7 @@ stages: [{name: svd, train: 4s, factorise: {format: svd, ranks: {rank: 4}, layer
   return parse_experiment(parse_yaml(text, "x.yaml"));
 }
 
-// 43.7 MB for the decomposition of `wide`, and 66 MB for a batch of 16384 in the timing of `small`.
+// The decomposition of `wide` needs 43.7 MB, and timing `small` with a batch of 16384 needs 66 MB.
 TEST_F(OutOfMemory, AdvisesASmallerTimedBatchOnlyWhereTimingHadNoRoom) {
   constexpr std::size_t kRoom = 36'000'000;
   const MemoryLimit scope(memory_stats(Device::cpu()).in_use + kRoom);
@@ -140,7 +140,7 @@ TEST_F(OutOfMemory, AdvisesASmallerTimedBatchOnlyWhereTimingHadNoRoom) {
   EXPECT_EQ(later.find("keep_for"), std::string::npos) << later;
 }
 
-// Every allocation of a step fails in turn: each failure names a place, and the trainer can go on.
+// Every allocation of a step fails in turn. Each failure names a place, and the trainer can go on.
 TEST_F(OutOfMemory, EachAllocationOfAStepMayFail) {
   const Experiment made = experiment("");
   const DataSplits data = load_data(made.config.data, 0);
@@ -149,7 +149,7 @@ TEST_F(OutOfMemory, EachAllocationOfAStepMayFail) {
   initialize(*model, 0);
   StageTrainer trainer(*model, made.config.stages[0].training, kTask, 0, 10, 10);
   const Batch batch{{"image", Tensor::zeros({64, 28, 28, 1})}, {"label", Tensor::zeros({64}, DType::i64)}};
-  trainer.step(batch, 0, 0);  // what is kept for good is there
+  trainer.step(batch, 0, 0);  // allocates what is kept for good
   const std::size_t before = memory_stats(Device::cpu()).in_use;
   std::set<std::string> places;
   bool fits = false;

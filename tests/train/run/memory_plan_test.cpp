@@ -1,4 +1,4 @@
-// How much memory a run is planned to need, against what its steps take.
+// Compares the planned memory of a run with what its steps take.
 #include "train/run/memory_plan.h"
 
 #include <gtest/gtest.h>
@@ -24,7 +24,7 @@ namespace {
 
 const Classification kTask;
 
-// What the allocator counts over real training steps, loader and data set included.
+// The allocator's peak over real training steps, including loader and data set.
 std::int64_t measured_peak(const Experiment& experiment) {
   const ExperimentConfig& config = experiment.config;
   const auto in_use = static_cast<std::int64_t>(memory_stats(Device::cpu()).in_use);
@@ -34,7 +34,7 @@ std::int64_t measured_peak(const Experiment& experiment) {
   StageTrainer trainer(*model, config.stages[0].training, kTask, 0, 10, 10, compute_dtype_of(config));
   Loader loader(data.train, training_options(config.data, 0, 0));
   trainer.step(loader.next(), 0, 0);
-  std::vector<Tensor> snapshot;  // as an asynchronous save holds it
+  std::vector<Tensor> snapshot;  // the copy that an asynchronous save holds
   const auto copy = [&](const State& state) {
     for (const auto& [path, tensor] : state.tensors) snapshot.push_back(tensor.clone());
   };
@@ -47,7 +47,7 @@ std::int64_t measured_peak(const Experiment& experiment) {
   return static_cast<std::int64_t>(memory_stats(Device::cpu()).peak) - in_use;
 }
 
-// With the algorithms that run without a clock.
+// Uses the algorithms that are chosen without a clock.
 void expect_memory(Experiment experiment, double tolerance) {
   experiment.config.deterministic = true;
   const MemoryPlan memory = *make_plan(experiment).stages[0].memory;
@@ -56,7 +56,7 @@ void expect_memory(Experiment experiment, double tolerance) {
   EXPECT_NEAR(ratio, 1.0, tolerance) << "planned " << memory.peak() << ", measured " << measured;
 }
 
-// What is left is the data set's own rounding.
+// The remaining difference is the rounding of the data set's size.
 TEST(PlanMemory, IsWhatAStepTakesAtADoubledSize) {
   expect_memory(experiment(str(kConv, kTrain)), 0.01);
   for (const int batch : {24, 32, 48}) {
@@ -66,7 +66,7 @@ TEST(PlanMemory, IsWhatAStepTakesAtADoubledSize) {
                 0.01);
 }
 
-// Of steps of the last stage, after its passes, with the algorithms that `how` chooses; `taken` gets them.
+// The peak of steps of the last stage, after its passes. `how` chooses the algorithms, and `taken` receives the choices.
 std::int64_t measured_peak_of_run(const Experiment& experiment, const DecisionPolicy& how, DecisionMap* taken = nullptr) {
   const DecisionScope choosing(how);
   const auto in_use = static_cast<std::int64_t>(memory_stats(Device::cpu()).in_use);
@@ -104,7 +104,7 @@ TEST(PlanMemory, UnderAClockIsThatOfTheWayThatTakesMost) {
   }
 }
 
-// Choices that a clock made, and those that take every convolution the same way.
+// Uses the choices of a clock, and choices that compute every convolution in the same way.
 TEST(PlanMemory, WithTheChoicesOfARunIsWhatItTakes) {
   for (const std::string& text : networks_of_convolutions()) {
     for (const char* const parts : {"", "micro_batch: 16\n"}) {
@@ -127,8 +127,8 @@ TEST(PlanMemory, WithTheChoicesOfARunIsWhatItTakes) {
   }
 }
 
-// How far a run lies below the way that takes most depends on what the processor runs fastest. A mixture of ways may lie above
-// it.
+// A run takes less than the way that needs most memory. How much less depends on what the processor runs fastest. A mixture of
+// ways may take more.
 TEST(PlanMemory, IsRarelyExceededByRunsWhoseConvolutionsAClockChooses) {
   for (const std::string& text : networks_of_convolutions()) {
     SCOPED_TRACE(text);
@@ -142,10 +142,10 @@ TEST(PlanMemory, IsRarelyExceededByRunsWhoseConvolutionsAClockChooses) {
 TEST(PlanMemory, IsWhatAStepTakesAtOtherSizes) {
   expect_memory(experiment(str(kConv, kTrain), 51), 0.02);
   expect_memory(experiment(str("model: {name: lenet5}\n", kTrain), 100), 0.02);
-  expect_memory(experiment(str(kConv, kTrain), 3), 0.02);  // taken as it is, but for the rounding of the data set
+  expect_memory(experiment(str(kConv, kTrain), 3), 0.02);  // no rounding but the data set's
 }
 
-// Few samples and many weights: the peak lies at the end of backward, where activations are gone and gradients are not.
+// Few samples and many weights: the peak is at the end of backward, when activations are freed and gradients are not.
 TEST(PlanMemory, FollowsThePeakFromWeightsToActivations) {
   for (const int batch : {8, 64, 256}) {
     SCOPED_TRACE(batch);
@@ -181,7 +181,7 @@ TEST(PlanMemory, NamesEachPart) {
   const Plan plan = make_plan(experiment(text + "clip_norm: 1\n"));
   const MemoryPlan& memory = *plan.stages[0].memory;
   const std::int64_t weights = 4 * plan.cost.parameters;
-  const auto near = [](std::int64_t bytes, std::int64_t expected) {  // up to cache lines
+  const auto near = [](std::int64_t bytes, std::int64_t expected) {  // equal up to cache lines
     EXPECT_GE(bytes, expected);
     EXPECT_LE(bytes, expected + 1024);
   };

@@ -34,7 +34,7 @@ RunState fresh(const Experiment& experiment) {
   return state;
 }
 
-// As a run gets there, without the files.
+// Reaches the end of the first stage as a run does, but without files.
 void finish_first_stage(RunState& state) {
   state.prepare_stage();
   state.begin_training();
@@ -47,7 +47,7 @@ TEST(NanReplay, NamesStageStepAndOpAfterAFactorisation) {
   RunState state = fresh(wild);
   finish_first_stage(state);
   const std::string told = name_first_bad_op(state, 12, "found", {}, "it is so");
-  // Step 3 is the factorisation; the first wild step makes weights that the second cannot multiply.
+  // Step 3 is the factorisation. The first step of `wild` makes weights so large that the second step's products overflow.
   EXPECT_TRUE(
       told.starts_with("training: stage wild, step 5 (lr 1e+30): conv2d (conv2) forward made the first Inf: output f32 [16, "))
       << told;

@@ -14,7 +14,7 @@ namespace tessera {
 namespace {
 
 const Shape kInput{1, 9, 9, 1};
-// No `model: layers:` of the dense network has these tensors.
+// The tensors fit no list of layers of the dense network.
 constexpr const char* kFactored =
     R"([{"conv2d": {"out": 6, "kernel": 3, "name": "conv1"}}, {"batch_norm": {"name": "bn1"}}, "relu",
         {"tucker2_conv2d": {"out": 5, "kernel": 3, "rank_in": 2, "rank_out": 3, "name": "conv2"}},

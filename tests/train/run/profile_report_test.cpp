@@ -14,7 +14,7 @@ ProfileRow row(ProfilePart part, const char* what, const char* layer, std::int64
   return {part, what, layer, 2, kernel_ms * kMs, engine_ms * kMs, work};
 }
 
-// Two steps of 10 ms.
+// A report of two steps of 10 ms.
 ProfileReport sample() {
   ProfileReport report;
   report.stage = "dense";

@@ -1,4 +1,4 @@
-// Timings that ranks are chosen by, as they go from rank 0 to another rank and back.
+// The timings that decide ranks, sent from rank 0 to another rank and back.
 #include "train/run/rank_timings.h"
 
 #include <gtest/gtest.h>
@@ -13,7 +13,7 @@
 namespace tessera {
 namespace {
 
-// Of a dense layer, so many.
+// `count` timings of a dense layer, one for each rank from 1.
 std::vector<RankTiming> timings_of(Module& dense, const Shape& input, int count, const std::string& what) {
   std::vector<RankTiming> timings;
   for (int i = 0; i < count; ++i) {
@@ -54,7 +54,7 @@ TEST(TimingRounds, TheLayersThatTakeLongestGoFirstOneToARankInARound) {
 }
 
 TEST(RoundOfTimings, ARankAnswersForItsShare) {
-  Sequential network;  // in which the layer has a path
+  Sequential network;  // gives the layer a path
   network.add_child("fc", std::make_unique<Linear>(LinearConfig{.in = 20, .out = 30}));
   initialize(network, 1);
   Module& dense = network.child("fc");

@@ -1,4 +1,4 @@
-// Evaluations that ranks share. Run by mpirun; each rank also evaluates alone.
+// Evaluations that the ranks share. Run by mpirun; each rank also evaluates alone.
 #include <gtest/gtest.h>
 
 #include "core/support/error.h"
@@ -20,7 +20,7 @@ namespace {
 
 constexpr std::int64_t kBatch = 8;
 
-// Hands its input on, and counts the forwards.
+// Passes its input on and counts the forward passes.
 class Counting final : public Module {
  public:
   std::string_view kind() const override { return "counting"; }
@@ -46,7 +46,7 @@ void expect_the_bytes_of_one_process(Module& model, const Subset& split, const T
   EXPECT_EQ(got.metrics, want.metrics);
 }
 
-// Of fewer batches than ranks, of as many, and of more, with a smaller one at the end and without.
+// Evaluates fewer batches than ranks, as many, and more, with and without a smaller last batch.
 TEST(RankedEvaluation, OfImagesHasTheBytesOfOneProcess) {
   Sequential model;
   model.add_child("flatten", std::make_unique<Flatten>());

@@ -18,7 +18,7 @@
 namespace tessera {
 namespace {
 
-// Dropout, momentum, clipping, averages and the sum of losses included.
+// This includes dropout, momentum, clipping, averages and the sum of losses.
 TEST(RankedStep, HasTheBytesOfOneProcessInMicroBatches) {
   const Bytes expected = alone(share(), false);
   EXPECT_EQ(of_ranks({}, false), expected);
@@ -26,7 +26,7 @@ TEST(RankedStep, HasTheBytesOfOneProcessInMicroBatches) {
   EXPECT_NE(alone(share() / 2, false), expected);
 }
 
-// Each rank sums its own micro-batches first, so that rounding differs from one process; the random numbers are the same.
+// Each rank sums its micro-batches first, so rounding differs from one process. The random numbers are the same.
 TEST(RankedStep, MicroBatchesOfARankAreCountedOverAllRanks) {
   const Bytes together = of_ranks(share() / 2, false), expected = alone(share() / 2, false);
   ASSERT_EQ(together.size(), expected.size());
@@ -37,7 +37,7 @@ TEST(RankedStep, MicroBatchesOfARankAreCountedOverAllRanks) {
 
 TEST(RankedStep, AllRanksHoldTheSame) { expect_the_same_on_all_ranks(of_ranks({}, true)); }
 
-// Of the batch norm; the weights have the bytes of micro-batches, which are normalised as a rank's share is.
+// Statistics of the batch norm. The weights match those of micro-batches, which are normalised like a rank's share.
 TEST(RankedStep, RunningStatisticsAreTheMeansOfTheRanks) {
   const auto model = network(true), reference = network(true);
   TrainingConfig config = plain_sgd(0.1);
@@ -59,7 +59,7 @@ TEST(RankedStep, RunningStatisticsAreTheMeansOfTheRanks) {
   EXPECT_EQ(model->child("norm").buffers().front()->value.to_vector<float>(), expected);
 }
 
-// Up to rounding, of weights, momentum and running statistics.
+// Weights, momentum and running statistics match up to rounding.
 TEST(RankedStep, SynchronisedNormsTakeTheStepsOfTheWholeBatch) {
   const auto after = [](bool shared, bool synchronised) {
     Sequential model;
@@ -89,7 +89,7 @@ TEST(RankedStep, SynchronisedNormsTakeTheStepsOfTheWholeBatch) {
   EXPECT_GT(largest_difference(after(true, false), whole), 1e-3);
 }
 
-// Notes of each message whether the gradient of fc1 was there already. Sums are taken by the thread that adds them.
+// Records for each message whether the gradient of fc1 existed already. Without beside(), the adding thread sums the messages.
 class Noting final : public Forwarding {
  public:
   explicit Noting(Parameter& first) : first_(first) {}
@@ -107,7 +107,7 @@ class Noting final : public Forwarding {
 
 using Noted = std::map<std::string, bool>;
 
-// Of each step of a network of two layers, through `hidden` features to `out`.
+// The messages of each step of a network of two layers, with `hidden` features and `out` outputs.
 std::vector<Noted> messages_of(std::int64_t hidden, std::int64_t out, int steps) {
   Sequential model;
   model.add_child("fc1", std::make_unique<Linear>(LinearConfig{.in = 5, .out = hidden}));
@@ -123,21 +123,21 @@ std::vector<Noted> messages_of(std::int64_t hidden, std::int64_t out, int steps)
   return all;
 }
 
-// fc2 has more than the bytes of a message.
+// fc2 alone exceeds the size of a message.
 TEST(RankedStep, GradientsAreSentBeforeBackwardComesToEarlierLayers) {
   const Noted noted = messages_of(2000, 3400, 1).front();
   EXPECT_FALSE(noted.at("fc2.weight"));
   EXPECT_TRUE(noted.at("fc2.bias fc1.weight fc1.bias"));
 }
 
-// fc2 has 1.2 MiB, which is more than the first message takes, and far less than the others do.
+// fc2 has 1.2 MiB: more than the first message holds, but far less than the later ones hold.
 TEST(RankedStep, TheFirstMessageOfEachStepIsSmall) {
   for (const Noted& noted : messages_of(600, 520, 2)) {
     EXPECT_EQ(noted, (Noted{{"fc2.weight", false}, {"fc2.bias fc1.weight fc1.bias", true}}));
   }
 }
 
-// What the comparisons at the end of an epoch find: a weight and a momentum that one rank has changed.
+// The comparisons at the end of an epoch find a weight and a momentum that one rank has changed.
 TEST(RankedStep, ADifferenceIsFoundByAllRanks) {
   const auto model = network(true);
   StageTrainer trainer = trainer_of(*model, settings());
@@ -187,7 +187,7 @@ TEST(RankedStep, RanksOfOneMachineShareItsProcessors) {
   EXPECT_EQ(fair_threads(ranks()), std::max(1, CPU_COUNT(&set) / ranks().size()));
 }
 
-// Its products are large enough to be compressed.
+// Its weights are large enough to be compressed.
 std::unique_ptr<Module> wide_network() {
   auto model = std::make_unique<Sequential>();
   model->add_child("fc1", std::make_unique<Linear>(LinearConfig{.in = 5, .out = 40}));
@@ -203,7 +203,7 @@ TrainingConfig compressed() {
   return config;
 }
 
-// What rank 0 saves, as every rank reads it.
+// The state that rank 0 saves, sent to every rank.
 std::map<std::string, State> saved_by(StageTrainer& trainer) {
   trainer.gather_state();
   std::string bytes = ranks().rank() == 0 ? encode_checkpoint(Value::map(), trainer.state()) : "";
@@ -255,7 +255,7 @@ TEST(RankedStep, CompressedGradientsAreThoseOfOneProcessUpToRounding) {
   EXPECT_NE(weights_of(*plain), single);
 }
 
-// Every rank computes them for itself, of the whole batch.
+// Every rank computes the gradients of the whole batch itself.
 TEST(RankedStep, GradientsThatHooksAskForHaveTheBytesOfOneProcess) {
   const auto gradients = [](StageTrainer& trainer, Module& model) {
     std::vector<std::vector<float>> all;
@@ -269,7 +269,7 @@ TEST(RankedStep, GradientsThatHooksAskForHaveTheBytesOfOneProcess) {
   const auto expected = gradients(other, *reference);
   ASSERT_FALSE(expected.empty());
   EXPECT_EQ(gradients(trainer, *model), expected);
-  // Synchronised norms see the whole batch, here too.
+  // Synchronised norms see the whole batch here too.
   TrainingConfig synchronised = settings();
   synchronised.sync_batch_norm = true;
   StageTrainer together = trainer_of(*model, synchronised), whole(*reference, settings(), kTask, 1, 10, 10);

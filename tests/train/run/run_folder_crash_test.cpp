@@ -1,4 +1,4 @@
-// Cuts the power at every operation of a run's beginning: its folder, the files that make it a run, its first checkpoint.
+// Cuts the power at every operation of a run's start: its folder, the files that make it a run, and its first checkpoint.
 #include <gtest/gtest.h>
 
 #include "core/support/error.h"
@@ -15,7 +15,7 @@ constexpr const char* kResolved = "version: 1\n";
 
 class NewRun : public CheckpointStoreTest {
  protected:
-  // The order of Session::start and of the save after it.
+  // Does what Session::start and the first save do, in the same order.
   void begin(CrashVfs& disk) {
     disk.before_change = [&](const std::string& operation) { cut(disk, operation); };
     const RunFolder made = RunFolder::create(disk, kRuns, "x");

@@ -52,7 +52,7 @@ TEST(RunFolder, AFolderThatCannotBeMadeIsNamed) {
   }
 }
 
-// A checkpoint is as safe as every folder above it: each new name is durable before a name is put below it.
+// A checkpoint is only as safe as every folder above it: each new name must be durable before a name is made below it.
 TEST(RunFolder, MakesEveryNewNameDurable) {
   const TemporaryFolder folder;
   const std::string above = folder.path().filename().string();
@@ -66,7 +66,7 @@ TEST(RunFolder, MakesEveryNewNameDurable) {
   EXPECT_EQ(second.log(), (std::vector<std::string>{"mkdir 2", "mkdir checkpoints", "syncdir 2", "syncdir x"}));
 }
 
-// Another process makes the folder that this one has just seen to be free.
+// Another process creates the folder just after this one saw that the name is free.
 class Contested final : public ForwardingVfs {
  public:
   Contested() : ForwardingVfs(real_vfs()) {}

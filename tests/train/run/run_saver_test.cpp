@@ -1,4 +1,4 @@
-// Which checkpoints a run keeps, in one go and after a resume.
+// Which checkpoints a run keeps, without interruption and after a resume.
 #include "train/run/run_saver.h"
 
 #include <gtest/gtest.h>
@@ -14,11 +14,11 @@
 namespace tessera {
 namespace {
 
-// As Position: the best step so far is `best`, -1 = none.
+// A position whose best step so far is `best` (-1 = none), as in Position.
 Position at(std::int64_t step, std::int64_t best) { return {.global_step = step, .best_step = best}; }
 Position end_at(std::int64_t step, std::int64_t best) { return {.global_step = step, .stage_done = true, .best_step = best}; }
 
-// Stages that are over, each by its best step and its last.
+// The history of finished stages, each given by its best step and its last step.
 RunHistory history_of(std::initializer_list<std::pair<std::int64_t, std::int64_t>> stages) {
   RunHistory history;
   for (const auto& [best, end] : stages) {
@@ -42,7 +42,7 @@ class RunSaverPins : public CheckpointStoreTest {
   static void save(RunSaver& saver, const Position& position) {
     saver.save(position, parts_at(position.global_step), extra_at(position.global_step));
   }
-  // From the newest checkpoint that is intact, which has to be that of `position`.
+  // Resumes from the newest intact checkpoint, which must be that of `position`.
   RunSaver resumed(const CheckpointConfig& config, const Position& position, const RunHistory& history) {
     RunSaver resumed = saver(config);
     const Checkpoint checkpoint = resumed.store().load_latest();
@@ -56,7 +56,7 @@ class RunSaverPins : public CheckpointStoreTest {
   Steps steps() { return reader().steps(); }
 };
 
-// Step 3 is the best, so that saving it gives up the best before it, 1; a part of 3 is damaged, and the run goes on from 2.
+// Step 3 is the new best, so that saving it releases step 1. Then a part of step 3 is damaged, and the run goes on from step 2.
 TEST_F(RunSaverPins, TheBestOfTheStateResumedFromStaysAndThatOfADamagedOneDoesNot) {
   {
     RunSaver before(real_vfs(), folder, {.keep = 3, .best = true, .async = false}, lock);
@@ -115,7 +115,7 @@ TEST_F(RunSaverPins, TurnedOffByAResumeTheBestIsFreed) {
 
 class KeptBests : public RunSaverPins {
  protected:
-  // A stage of steps 1 to 3 whose best is 1, then one that has not validated until step 4.
+  // A stage of steps 1 to 3 with best step 1, then step 4 of a stage that has not validated yet.
   static void begin(RunSaver& saver) {
     for (const Position& position : {at(1, 1), at(2, 1), end_at(3, 1)}) save(saver, position);
     saver.next_stage();
@@ -176,7 +176,7 @@ TEST_F(KeptBests, AFailedSaveReplacesNone) {
   EXPECT_EQ(steps(), (Steps{1, 3, 4}));
 }
 
-// Whatever a crash leaves of the save that replaces a best, one of the two loads.
+// Whatever a crash leaves of a save that replaces a best, the old best or the new one loads.
 TEST_F(KeptBests, NoCrashLeavesNone) {
   CrashVfs disk;
   disk.make_directory("/run");
@@ -234,7 +234,7 @@ TEST_F(KeptBests, AResumeInALaterStageKnowsTheEarlierOne) {
   EXPECT_EQ(steps(), (Steps{3, 5, 6}));
 }
 
-// As a kill between the commit of 5 and the removal of 1 leaves it; then 5 is damaged, and the run goes on from before it.
+// The state after a kill between the commit of 5 and the removal of 1. Then 5 is damaged, and the run goes on from step 4.
 TEST_F(KeptBests, OneThatWasLetGoForALostOneIsKeptAgain) {
   {
     RunSaver before = saver(CheckpointConfig{.keep = 3, .keep_best = "run", .async = false});
@@ -286,7 +286,7 @@ TEST_F(KeptBests, AChangeToStageKeepsThoseThatStand) {
   EXPECT_EQ(steps(), (Steps{1, 3, 5, 6}));
 }
 
-// A best that nobody saved does not replace one: as where checkpoint.best was off until this resume, or in a fork.
+// A best that was never saved replaces none. This occurs in a fork, or if checkpoint.best was off until this resume.
 TEST_F(KeptBests, OnlyOneThatStandsReplaces) {
   {
     RunSaver before = saver(kRun);

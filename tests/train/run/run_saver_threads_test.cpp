@@ -1,4 +1,4 @@
-// A run that saves beside its training: `checkpoint.async`.
+// A run that saves in the background of its training: `checkpoint.async`.
 #include <gtest/gtest.h>
 
 #include <latch>

@@ -1,4 +1,4 @@
-// What a reader says of checkpoints that it cannot read: those that a run under way removed are no news, damaged ones are.
+// What a reader reports of unreadable checkpoints: damaged ones, but not those that a running run has removed.
 #include "train/run/saved_point.h"
 
 #include <gtest/gtest.h>
@@ -14,7 +14,7 @@
 namespace tessera {
 namespace {
 
-// Removes a checkpoint when one of its files is to be read.
+// Removes a checkpoint as soon as one of its files is read.
 class RemovesWhileRead final : public ForwardingVfs {
  public:
   RemovesWhileRead(std::string checkpoint, std::string file)

@@ -1,4 +1,4 @@
-// What a run in this process says of itself while it goes on.
+// What a running session reports of itself.
 #include "train/run/session.h"
 
 #include <gtest/gtest.h>
@@ -39,7 +39,7 @@ log_every: 1000
 deterministic: true
 )";
 
-// Notes what every status says of the loss.
+// Records the loss of every status.
 class StatusReader final : public ForwardingVfs {
  public:
   StatusReader() : ForwardingVfs(real_vfs()) {}
@@ -79,7 +79,7 @@ TEST(Session, ShowsNoLossOfTheStageBefore) {
   EXPECT_GT(losses.back(), 0.0);
 }
 
-// Asks for a stop when the line that it waits for is printed.
+// Requests a stop when the given line is printed.
 class StopAtLine final : public std::stringbuf {
  public:
   explicit StopAtLine(std::string line) : line_(std::move(line)) {}
@@ -105,7 +105,7 @@ TEST(Session, AStopIsHeardInsideAPassAndTheTimesUntilThenAreKept) {
   const RunFolder folder = RunFolder::create(real_vfs(), runs.path().string(), "x");
   const Experiment experiment = parse_experiment(parse_yaml(kPassFirst, "x.yaml"));
   {
-    StopAtLine buffer("factor: timing conv2 dense and compressed\n");  // the next to be timed is the network
+    StopAtLine buffer("factor: timing conv2 dense and compressed\n");  // the network is timed next
     std::ostream out(&buffer);
     SessionOptions options;
     options.out = &out;
@@ -150,7 +150,7 @@ TEST(Session, AStopBeforeTheFirstStepDoesNotPruneTwice) {
   EXPECT_EQ(weights(stopped), weights(straight));
 }
 
-// A resume may change the report's batches; the one that decides is settled.
+// A resume may change the report's batches. The batch that decides which layers stay is therefore stored with the run.
 TEST(Session, SettlesTheBatchThatDecidesWhichLayersStay) {
   const TemporaryFolder runs;
   const RunFolder folder = RunFolder::create(real_vfs(), runs.path().string(), "x");

@@ -1,4 +1,4 @@
-// A whole run with every thread it has: loader, compute, and a save beside each step.
+// A whole run with all its threads: loader, compute, and a background save after each step.
 #include <gtest/gtest.h>
 
 #include "core/support/error.h"
@@ -40,7 +40,7 @@ TEST(SessionThreads, TrainsPinsAndReportsBesideItsSaves) {
   EXPECT_TRUE(store.load_latest().damaged.empty());
 }
 
-// Step 14 is the last that is saved beside training: its error waits for the end of the run.
+// Step 14 is the last step with a background save. Its error is found only at the end of the run.
 TEST(SessionThreads, AFailedSaveEndsTheRun) {
   for (const std::int64_t step : {3, 14}) {
     SCOPED_TRACE(step);

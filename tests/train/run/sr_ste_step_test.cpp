@@ -1,4 +1,4 @@
-// Training steps through SR-STE: its pull has the form of the optimiser's weight decay.
+// Training steps with SR-STE, whose pull has the form of the optimiser's weight decay.
 #include <gtest/gtest.h>
 
 #include <map>
@@ -26,11 +26,11 @@ std::unique_ptr<Module> eight_inputs() {
 }
 
 struct Step {
-  std::vector<float> before, after;  // the weight
-  std::map<std::string, std::vector<float>> slots;  // of the optimiser
+  std::vector<float> before, after;  // values of the weight
+  std::map<std::string, std::vector<float>> slots;  // the optimiser's
 };
 
-// One step of a stage whose mask follows the weights.
+// One step of a stage whose mask follows its weights.
 Step one_step(const OptimizerConfig& optimizer, double lambda) {
   StageConfig stage;
   stage.training.optimizer = optimizer;
@@ -59,7 +59,7 @@ bool hidden(const std::vector<float>& weight, std::size_t i) {
   return mask.data<std::uint8_t>()[i] == 0;
 }
 
-// Neither the moments nor the clipped norm know of the pull, whatever its strength.
+// The pull changes neither the moments nor the clipped norm, however strong it is.
 TEST(SrSteStep, UnderAdamWThePullIsDecoupled) {
   const OptimizerConfig adamw{AdamWConfig{.lr = kLr, .weight_decay = 0}};
   const Step with = one_step(adamw, kLambda), without = one_step(adamw, 0);

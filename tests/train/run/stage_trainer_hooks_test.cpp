@@ -13,7 +13,7 @@ namespace {
 
 const Classification kTask;
 
-// Notes when it is called, and adds its slot's value, which rises with the step, to every gradient.
+// Records when it is called, and adds the value of its slot, which rises with the step, to every gradient.
 class Witness final : public Hook {
  public:
   Witness(const HookSetting& setting, std::vector<std::string>& calls)
@@ -61,15 +61,15 @@ TEST(StageTrainer, CallsHooksInsideAndBetweenSteps) {
   const auto plain = make_model();
   std::vector<std::string> calls;
   TrainingConfig config = plain_sgd(1);
-  config.ema = EmaConfig{.decay = 0.9, .warmup = false};  // has a slot of its own
-  config.micro_batch = 3;  // two of them, and one call of each hook
+  config.ema = EmaConfig{.decay = 0.9, .warmup = false};  // the average has a slot too
+  config.micro_batch = 3;  // two micro-batches, but one call of each hook
   StageTrainer trainer(*model, config, kTask, 1, 2, 4, DType::f32, a_witness(calls));
   StageTrainer without(*plain, config, kTask, 1, 2, 4);
   EXPECT_TRUE(trainer.state().contains("hook.witness"));
 
   trainer.step(make_batch(6), 0, 0);
   without.step(make_batch(6), 0, 0);
-  EXPECT_EQ(weights_of(*model), weights_of(*plain));  // the slot is 0 in step 0
+  EXPECT_EQ(weights_of(*model), weights_of(*plain));  // the slot's value is 0 in step 0
   trainer.between_steps(1);
   EXPECT_TRUE(calls.empty());
   trainer.step(make_batch(6), 1, 1);

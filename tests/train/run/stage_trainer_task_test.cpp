@@ -1,4 +1,4 @@
-// Training by a task that is not the classification of images.
+// Training by a task other than image classification.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -12,7 +12,7 @@
 namespace tessera {
 namespace {
 
-// No classes and no labels: the distance to numbers that the batch brings. Less is better.
+// Has no classes or labels. Its metric is the distance to numbers from the batch; less is better.
 class Regression final : public Task {
  public:
   std::string_view name() const override { return "regression"; }

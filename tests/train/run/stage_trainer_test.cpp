@@ -41,7 +41,7 @@ TEST(StageTrainer, MicroBatchesGiveTheGradientsOfTheWholeBatch) {
   }
 }
 
-// What changes by step has to reach a replay: batch, learning rate, decay of the average, micro-batch, the count of losses.
+// A replay must get all that changes by step: batch, learning rate, decay of the average, micro-batch, count of losses.
 TEST(StageTrainer, ReplayedStepsHaveTheBytesOfEagerOnes) {
   TrainingConfig config = plain_sgd(0.5);
   config.schedule.form = CosineSchedule{};
@@ -80,14 +80,14 @@ TEST(StageTrainer, ARestOfTheBatchCountsByItsSamples) {
   StageTrainer(*whole, plain_sgd(1), kTask, 1, 10, 10).step(make_batch(7), 0, 0);
   const auto split = make_model();
   TrainingConfig config = plain_sgd(1);
-  config.micro_batch = 4;  // an epoch's smaller last batch need not be a multiple
+  config.micro_batch = 4;  // the smaller last batch of an epoch need not be a multiple of it
   StageTrainer(*split, config, kTask, 1, 10, 10).step(make_batch(7), 0, 0);
   expect_near(weights_of(*split), weights_of(*whole), 1e-5);
 }
 
 TEST(StageTrainer, MeanLossIsOverStepsAndStartsAgain) {
   const auto model = make_model();
-  StageTrainer trainer(*model, plain_sgd(0), kTask, 1, 10, 10);  // weights stand still, so that every step has one loss
+  StageTrainer trainer(*model, plain_sgd(0), kTask, 1, 10, 10);  // fixed weights: every step has one loss
   trainer.step(make_batch(6), 0, 0);
   const double one = trainer.take_mean_loss();
   trainer.step(make_batch(6), 1, 1);
@@ -126,7 +126,7 @@ TEST(StageTrainer, NamesTheWeightThatIsNoNumber) {
             "training: fc2.weight holds a NaN or Inf; lower the learning rate, add warmup, or clip gradients with clip_norm");
 }
 
-// Huge images meet a first layer that a mask holds at zero: the loss is finite, that layer's gradient is not.
+// Huge images and a first layer whose mask holds it at zero: the loss is finite, but the gradient of that layer is not.
 std::unique_ptr<Module> masked_model() {
   auto model = make_model();
   model->child("fc1").parameter("weight").set_mask(Tensor::zeros({7, 5}, DType::u8));
@@ -136,7 +136,7 @@ std::unique_ptr<Module> masked_model() {
 }
 
 Batch huge_batch() {
-  Batch batch = make_batch(4);  // one class more often than the others: gradients do not cancel
+  Batch batch = make_batch(4);  // one class is more frequent, so that gradients do not cancel
   batch.at("image").fill(3e38);
   return batch;
 }
@@ -192,7 +192,7 @@ TEST(StageTrainer, ACheckedStepNamesTheBatch) {
 TEST(StageTrainer, ACheckedStepNamesTheWeightThatAnUpdateSpoils) {
   const auto model = make_model();
   model->child("fc1").parameter("weight").set_trainable(false);
-  StageTrainer trainer(*model, plain_sgd(1e300), kTask, 1, 10, 10);  // not a float any more
+  StageTrainer trainer(*model, plain_sgd(1e300), kTask, 1, 10, 10);  // exceeds the range of float
   const std::string message = checked_step(trainer, make_batch(6));
   EXPECT_TRUE(message.starts_with("the update made the first ")) << message;
   EXPECT_NE(message.find(": fc1.bias f32 [7] at [0] is "), std::string::npos) << message;

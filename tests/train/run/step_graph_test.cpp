@@ -28,7 +28,7 @@ class StepGraphTest : public ::testing::Test {
 
   int recordings_ = 0;
   int abandoned_ = 0;
-  std::vector<double> seen_;  // the first element of each batch that the work was given
+  std::vector<double> seen_;  // the first element of each batch that the work received
   std::vector<const void*> memory_{this};
   StepGraph::Work work_{.run =
                             [this](const Batch& batch) {

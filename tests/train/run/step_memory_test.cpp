@@ -1,4 +1,4 @@
-// Steps of one shape live in the memory of the first ones, whatever algorithm runs them.
+// Later steps of a shape reuse the memory of the first ones, whatever algorithm runs them.
 #include <gtest/gtest.h>
 #include <sys/resource.h>
 
@@ -26,8 +26,8 @@ long page_faults() {
 }
 
 struct Steps {
-  std::string forced;  // algorithm
-  bool linear = false;  // layers whose products choose; convolutions otherwise
+  std::string forced;  // the algorithm
+  bool linear = false;  // linear layers, whose products choose; otherwise convolutions
   DType compute = DType::f32;
 };
 
@@ -57,7 +57,7 @@ class StepsOfOneShape : public ::testing::TestWithParam<Steps> {
   std::unique_ptr<Module> model_;
 };
 
-// Faults are of one page each or, where the system has huge ones, of 512: what goes back to it is counted besides.
+// A fault is one page or, with huge pages, 512. So the memory returned to the system is counted as well.
 TEST_P(StepsOfOneShape, UseTheMemoryOfTheFirst) {
   const DecisionScope scope({.forced = GetParam().forced});
   Batch batch{{"image", Tensor::empty(shape_)}, {"label", Tensor::zeros({shape_[0]}, DType::i64)}};
@@ -70,7 +70,7 @@ TEST_P(StepsOfOneShape, UseTheMemoryOfTheFirst) {
   for (std::int64_t step = 3; step < 8; ++step) trainer.step(batch, step, step);
   EXPECT_EQ(cpu::allocator().traffic().taken, traffic.taken);
   EXPECT_EQ(cpu::allocator().traffic().returned, traffic.returned);
-#ifdef __SANITIZE_ADDRESS__  // which keeps what is freed out of use, so that small blocks are new every time
+#ifdef __SANITIZE_ADDRESS__  // it does not reuse freed memory, so that small blocks are new every time
   static_cast<void>(faults);
 #else
   EXPECT_LT(page_faults() - faults, 250) << "in five steps";

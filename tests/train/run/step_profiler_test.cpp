@@ -96,7 +96,7 @@ TEST_F(ProfiledSteps, FlopsAreThoseOfTheTrace) {
   model_->output_shape(shape_, &trace);
   const std::int64_t macs = total_cost(*model_, shape_).macs * kBatch * report.steps();
   EXPECT_EQ(flops_of(report, ProfilePart::forward), 2 * macs);
-  const std::int64_t first = trace.front().macs * kBatch * report.steps();  // nobody needs the gradient of the images
+  const std::int64_t first = trace.front().macs * kBatch * report.steps();  // the images need no gradient
   EXPECT_GT(first, 0);
   EXPECT_EQ(flops_of(report, ProfilePart::backward), 4 * macs - 2 * first);
 }

@@ -1,4 +1,4 @@
-// Taylor scores of a stage that prunes, against gradients computed in double.
+// Compares the Taylor scores of a pruning stage with gradients computed in double.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -23,14 +23,14 @@ std::vector<double> doubles(const Tensor& tensor) {
   return {values.begin(), values.end()};
 }
 
-// No two alike.
+// A batch that differs for each i.
 Batch batch_number(std::int64_t i) {
   Batch batch = make_batch(kSamples, kIn);
   fill_normal(batch.at("image"), RngStream(17, "test", "batch"), 0, 1, static_cast<std::uint64_t>(i));
   return batch;
 }
 
-// d loss / d W1 of logits = W2 (W1 x + b1) + b2 and their mean cross entropy.
+// d loss / d W1, where logits = W2 (W1 x + b1) + b2 and the loss is their mean cross entropy.
 std::vector<double> gradient_of_first_weight(Module& model, const Batch& batch) {
   const auto of = [&](const char* layer, const char* name) { return doubles(model.child(layer).parameter(name).value()); };
   const std::vector<double> w1 = of("fc1", "weight"), b1 = of("fc1", "bias"), w2 = of("fc2", "weight"), b2 = of("fc2", "bias");
@@ -55,7 +55,7 @@ std::vector<double> gradient_of_first_weight(Module& model, const Batch& batch) 
   return gradient;
 }
 
-// Those of the `count` best scores among fc1's weights, by (g w)^2 over batches `first` to `first + batches`.
+// The mask of the `count` best scores among fc1's weights: the sum of (g w)^2 over `batches` batches from `first`.
 std::vector<std::uint8_t> best(Module& model, std::int64_t first, std::int64_t batches, std::size_t count) {
   const std::vector<double> weight = doubles(model.child("fc1").parameter("weight").value());
   std::vector<double> scores(weight.size(), 0);
@@ -84,7 +84,7 @@ StageConfig pruned_by_taylor(std::int64_t batches, std::optional<std::int64_t> m
   return stage;
 }
 
-// After two steps, so that the gradients are those of weights that training has moved.
+// Two steps come first, so that the gradients are those of trained weights.
 TEST(TaylorScores, OfAStageKeepWhatTheFormulaKeeps) {
   std::vector<std::vector<std::uint8_t>> masks;
   for (const std::int64_t batches : {1, 3, 8}) {

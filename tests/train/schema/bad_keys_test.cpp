@@ -1,4 +1,4 @@
-// Every key of the schema misspelled, mistyped and out of range: one line each, with the place, the dotted path and the way out.
+// Every key is misspelled, mistyped and put out of range. Each fault gives one line with the place, the dotted path and a remedy.
 #include <gtest/gtest.h>
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Every key of the schema is described: what `tessera schema` prints has no hole.
+// Every key of the schema has a description: the output of `tessera schema` is complete.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -48,8 +48,8 @@ TEST(SchemaDescription, EveryExampleIsLegal) {
     const Place place = open_place(file, entry.path);
     const bool choice = !entry.spec.choices.empty();
     place.block->set(place.key, choice ? Value(entry.spec.example) : parse_yaml(entry.spec.example, entry.path));
-    overlay(file, parse_yaml("{data: {batch: 64}}", "batch"));  // a multiple of the example of micro_batch
-    if (file.at("data").find("crop")) overlay(file, parse_yaml("{data: {resize: 256}}", "resize"));  // the default that crop fits
+    overlay(file, parse_yaml("{data: {batch: 64}}", "batch"));  // a multiple of micro_batch's example
+    if (file.at("data").find("crop")) overlay(file, parse_yaml("{data: {resize: 256}}", "resize"));  // crop fits this default
     EXPECT_EQ(fault_of(file), "") << entry.spec.example;
   }
 }

@@ -22,11 +22,11 @@ struct Fault {
   std::string message;
 };
 
-// Keys whose values other code than the schema judges, and texts with a rule of their own: a value that breaks it.
+// Keys that other code than the schema checks, and texts with special rules: each with a value that breaks its rule.
 struct OwnRule {
   std::string_view path;
   Value value;
-  std::string message;  // what it begins with
+  std::string message;  // beginning of the message
   std::string inner = "";
 };
 const std::vector<OwnRule>& own_rules() {
@@ -94,7 +94,7 @@ void add_beyond(const SchemaEntry& entry, double limit, int away, bool open, std
   const double number = open ? limit : limit + away;
   const bool whole = holds(entry, "integer");
   const Value value = whole ? Value(static_cast<std::int64_t>(number)) : Value(number);
-  if (whole && value.as_double() == limit && !open) return;  // next to 2^53 a double cannot tell them apart
+  if (whole && value.as_double() == limit && !open) return;  // a double cannot tell them apart near 2^53
   faults.push_back({value, str("is ", to_json(value), "; must be ", range_text(entry.spec.range))});
 }
 
@@ -128,7 +128,7 @@ std::string block_of(const std::string& path) {
   return dot == std::string::npos ? "" : path.substr(0, dot);
 }
 
-// The entries that everything_wrong spoils: the first key of each block that is no block itself and selects no alternative.
+// The keys that everything_wrong spoils: the first of each block that is no block and selects no alternative.
 std::vector<SchemaEntry> first_keys() {
   const std::vector<SchemaEntry>& entries = experiment_schema();
   const auto has_alternatives = [&](const std::string& block) {
@@ -136,7 +136,7 @@ std::vector<SchemaEntry> first_keys() {
   };
   std::vector<SchemaEntry> keys;
   std::set<std::string> blocks;
-  std::set<std::string> top_level;  // "optimizer" of "optimizer(sgd)": a file has one form of it
+  std::set<std::string> top_level;  // e.g. "optimizer" of "optimizer(sgd)": a file holds only one of its forms
   for (const SchemaEntry& entry : entries) {
     const std::string block = block_of(entry.path);
     if (is_block(entry) || entry.type == "any" || has_alternatives(block) || !stands_for(entry).empty()) continue;
@@ -161,7 +161,7 @@ FaultyFile misspelled(const SchemaEntry& entry) {
   FaultyFile faulty{entry.path + ": misspelled",
                     rendered.text,
                     {str(place_of(rendered.keys, path), ": ", path, ": unknown key; did you mean '", place.key, "'?")}};
-  const std::string first = Place{nullptr, place.path, place.block->as_map().front().key}.dotted();  // stands for its block
+  const std::string first = Place{nullptr, place.path, place.block->as_map().front().key}.dotted();  // the block's place
   for (const std::string& needed : split(std::string(stands_for(entry)), ' ')) {
     if (needed.empty()) continue;
     faulty.expected.push_back(

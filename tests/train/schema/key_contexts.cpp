@@ -52,7 +52,7 @@ constexpr const char* kConvolutions =
 constexpr const char* kPrune = "{stages: [{prune: {sparsity: {target: 0.5, every: 1s}}}]}";
 constexpr const char* kPruneRules =
     "{stages: [{prune: {layers: '*', sparsity: {target: 0.5, every: 1s, targets: [{layers: conv2, target: 0.7}]}}}]}";
-// conv2 has 32 channels on both sides, which blocks of 16 fit.
+// conv2 has 32 channels on both sides, a multiple of the blocks' 16.
 constexpr const char* kWide =
     "{model: {name: layers, hidden: ~, layers: [{conv2d: {out: 32, kernel: 3, stride: 4, name: conv1}}, relu, "
     "{conv2d: {out: 32, kernel: 3, stride: 2, name: conv2}}, global_avg_pool, {linear: {out: 10}}]}, "
@@ -61,7 +61,7 @@ constexpr const char* kPruneNOfM = "{stages: [{prune: {pattern: n_m}}]}";
 constexpr const char* kPruneTiles = "{stages: [{prune: {pattern: tile, sparsity: {target: 0.5, every: 1s}}}]}";
 constexpr const char* kPruneElements = "{stages: [{prune: {pattern: tile_element, sparsity: {target: 0.5, every: 1s}}}]}";
 constexpr const char* kPruneAll = "{stages: [{prune: {layers: '*', sparsity: {target: 0.5, every: 1s}}}]}";
-// A depthwise convolution behind conv1, which is pruned of the same channels.
+// A depthwise convolution after conv1. Both are pruned of the same channels.
 constexpr const char* kPruneCoupled =
     "{model: {name: layers, hidden: ~, layers: [{conv2d: {out: 8, kernel: 3, stride: 4, name: conv1}}, relu, "
     "{conv2d: {out: 8, kernel: 3, stride: 2, groups: 8, name: conv2}}, global_avg_pool, {linear: {out: 10}}]}, stages: [{train: "
@@ -85,7 +85,7 @@ constexpr const char* kShrink =
     "{name: b, train: 1s, shrink: {keep: always}}]}";
 using enum KeyContext::Refused;
 
-// The last item of a list is the one that a path such as ranks[].out names.
+// In a list, a path such as ranks[].out names the last item.
 constexpr KeyContext kContexts[] = {
     {"name", "", "other"},
     {"deterministic", "{model: {name: resnet8, hidden: ~}, stages: [{train: 1s}]}"},  // large enough to be timed
@@ -209,7 +209,7 @@ constexpr KeyContext kContexts[] = {
     {"stages[].factorise.ranks[].error", "{stages: [{factorise: {ranks: [{}, {layers: conv2, macs: ~, error: 0.9}]}}]}", "0.7"},
     {"stages[].factorise.ranks[].vbmf", "{stages: [{factorise: {ranks: [{}, {layers: conv2, macs: ~, vbmf: 1}]}}]}", "0.6"},
     {"stages[].factorise.ranks[].multiple_of", "{stages: [{factorise: {ranks: [{}, {layers: conv2, macs: 0.9}]}}]}", "4"},
-    // Too small to be faster.
+    // The layers are too small for compression to make them faster.
     {"stages[].factorise.keep", "{deterministic: false, stages: [{factorise: {keep: faster}}]}", "always"},
     {"stages[].factorise.keep_for", "{deterministic: false}"},
     {"stages[].factorise.keep_for.batch", "", "3"},
@@ -298,7 +298,7 @@ bool is_in(std::string_view path, std::string_view block) {
          (path.size() == block.size() || std::string_view(".[(").find(path[block.size()]) != std::string_view::npos);
 }
 
-// What `factorise` and `admm` share has the same contexts in both.
+// The keys that `factorise` and `admm` share have the same contexts in both.
 constexpr std::string_view kFactoriseKeys = "stages[].factorise";
 constexpr std::string_view kFactoriseAlone[] = {"stages[].factorise.from", "stages[].factorise.singular_vectors",
                                                 "stages[].factorise.weighted", "stages[].factorise.recalibrate"};
@@ -307,7 +307,7 @@ bool is_in_any(std::string_view path, std::span<const std::string_view> blocks) 
   return std::ranges::any_of(blocks, [&](std::string_view block) { return is_in(path, block); });
 }
 
-// Kept for the whole program: contexts are views.
+// The texts live as long as the program, because contexts are views.
 std::string_view in_admm(std::string_view text) {
   static std::deque<std::string> kept;
   std::string& made = kept.emplace_back(text);

@@ -19,14 +19,14 @@ bool is_list_of_blocks(const Value& value) {
 
 Value yaml(std::string_view text, const std::string& what) { return parse_yaml(text, what); }
 
-// Legal-looking values of a key, the likeliest first.
+// Plausible values of a key, the likeliest first.
 std::vector<Value> candidates(const SchemaEntry& entry, std::span<const KeyContext* const> rows) {
   std::vector<Value> values;
   if (!rows.empty() && rows.back()->path == shared_path(entry.path) && !rows.back()->value.empty()) {
     return {yaml(rows.back()->value, "value of " + entry.path)};
   }
   if (!entry.spec.example.empty()) {
-    const bool text = entry.type == "text" && !entry.spec.choices.empty();  // a choice may look like something else
+    const bool text = entry.type == "text" && !entry.spec.choices.empty();  // a choice may look like another type
     values.push_back(text ? Value(entry.spec.example) : yaml(entry.spec.example, "example of " + entry.path));
   }
   for (const std::string_view choice : entry.spec.choices) values.emplace_back(choice);
@@ -67,7 +67,7 @@ KeyFiles make_files(const SchemaEntry& entry) {
   return files;
 }
 
-// Sets whose files are not made have no key that glyphs has not (ImageConfig); two items of `augment` belong to image-folder
+// Data sets without test files have no key that glyphs lacks (ImageConfig). Two items of `augment` belong to image-folder
 // alone.
 bool is_tried(std::string_view path) {
   constexpr std::string_view kOthers[] = {"data(cifar10)", "data(mnist)", "data(glyphs).augment[].crop",

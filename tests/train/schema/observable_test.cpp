@@ -1,5 +1,5 @@
-// Every key of the schema, set to another legal value, shows where its declaration says; a key that shows nowhere is one that is
-// parsed and ignored.
+// For every key of the schema, another legal value must show where its declaration says. A key that shows nowhere is parsed but
+// ignored.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,7 +33,7 @@ bool shows(const KeyFiles& files, std::string_view where) {
   return observed(files.without).at(where) != observed(files.with).at(where);
 }
 
-// A key of one legal value shows nothing. Where others have a name already, each is refused by it.
+// A key with one legal value cannot show. If it names further choices, the check must refuse each of them by the key's name.
 void expect_single(const SchemaEntry& entry, const KeyFiles& files) {
   if (entry.spec.choices.size() == 1 || entry.spec.range.min == entry.spec.range.max) {
     EXPECT_TRUE(entry.spec.observable.starts_with(kNone)) << entry.path;
@@ -71,7 +71,7 @@ bool is_inside(const SchemaEntry& entry, const std::string& block) {
          std::string_view(".[(").find(entry.path[block.size()]) != std::string_view::npos;
 }
 
-// A block shows where one of its keys does.
+// A block shows in a place if one of its keys does.
 void expect_block_observable(const SchemaEntry& block) {
   const std::string_view where = block.spec.observable;
   std::vector<SchemaEntry> keys;

@@ -63,7 +63,7 @@ std::string files_of(const fs::path& run) {
 
 std::string without_rates(const std::string& text) { return std::regex_replace(text, std::regex(" +[0-9]+ img/s"), ""); }
 
-// report.md with SPEED in the place of every time and ratio of times.
+// report.md with SPEED in place of every time and every ratio of times.
 std::string without_speeds(const std::string& text) {
   static const std::regex speed(R"(([0-9.e+-]+ -> [0-9.e+-]+ ms, )?[0-9.]+x \([0-9.]+-[0-9.]+\))");
   return std::regex_replace(text, speed, "SPEED");

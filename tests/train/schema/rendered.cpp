@@ -40,7 +40,7 @@ class Renderer {
            std::ranges::all_of(value.as_list(), [](const Value& item) { return item.is_map() && !item.as_map().empty(); });
   }
 
-  // Letters alone, so that faulty files have texts without quotes too.
+  // Only texts of letters go unquoted, so that faulty files also contain unquoted texts.
   static bool is_bare(const Value& value) {
     if (!value.is_string() || value.as_string().empty()) return false;
     const std::string& text = value.as_string();
@@ -92,7 +92,7 @@ class Renderer {
     out_.text += text;
     column_ += text.size();
   }
-  // Nothing when the line is there already, behind "- ".
+  // Pads with blanks up to the indent. It adds none if the line is there already, after "- ".
   void go_to(std::size_t indent) {
     if (column_ < indent + 1) put(std::string(indent + 1 - column_, ' '));
   }

@@ -1,5 +1,5 @@
-// The resolved file says the whole experiment: for every key, set to another value, it reads back equal, resolves to the same
-// bytes, and trains to the same ones.
+// The resolved file holds the whole experiment. For every key, set to another value, it reads back equal, resolves to the same
+// bytes, and trains to the same bytes.
 #include <gtest/gtest.h>
 
 #include "core/support/error.h"
@@ -40,7 +40,7 @@ TEST_F(RoundTrip, ARunsResolvedFileIsAnExperimentFileOfTheSameRun) {
     const std::string file = RunFolder::open(real_vfs(), given.run_folder()).resolved_config();
     const Experiment experiment = load_experiment(file);
     EXPECT_EQ(to_yaml(experiment.resolved), real_vfs().read_file(file));
-    if (!experiment.config.deterministic) continue;  // a clock chooses anew
+    if (!experiment.config.deterministic) continue;  // the clock would choose again
     EXPECT_EQ(observed(experiment.resolved).at("bytes"), given.at("bytes"));
   }
 }

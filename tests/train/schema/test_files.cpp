@@ -30,7 +30,7 @@ void write_classes(const fs::path& folder, int count, int step) {
   }
 }
 
-// Another step makes images that differ also when they are normalised.
+// A different step gives images that differ even after normalisation.
 void write_images(const fs::path& root, int step) {
   write_classes(root / "train", 6, step);
   write_classes(root / "more", 5, step + 1);
@@ -43,7 +43,7 @@ void write_text(const fs::path& path) {
   write_file_atomically(real_vfs(), path, text);
 }
 
-// Weights of the base experiment's network, of another seed.
+// Weights for the base experiment's network, from another seed.
 void write_weights(const fs::path& path, bool finite) {
   const auto model = build_model({.form = models::Mlp{.hidden = {6}}}, Shape{1, 28, 28, 1});
   initialize(*model, 99);

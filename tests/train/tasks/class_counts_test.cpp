@@ -14,7 +14,7 @@ std::vector<std::string> names(std::size_t classes) {
   return names;
 }
 
-// Class i is taken for class i + 1 in i of 10 samples.
+// Counts in which i % 10 of the 10 samples of class i are taken for class i + 1.
 ClassCounts counts_of(std::size_t classes) {
   ClassCounts counts(names(classes));
   counts.top5.reset();
@@ -41,7 +41,7 @@ TEST(ClassCounts, FewClassesHaveAMatrixHeadedByTheirNames) {
             "class 2        2        0        8\n");
 }
 
-// Of one batch: the class of the greatest score, of equal ones the first.
+// The answer to a sample is the class with the greatest score. Of equal scores the first class counts.
 TEST(ClassCounts, CountsAnswers) {
   ClassCounts counts(names(3));
   const Tensor scores = Tensor::from(std::vector<float>{0, 1, 1, 5, 0, 0, 0, 0, 2}, {3, 3});

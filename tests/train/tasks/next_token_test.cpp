@@ -31,7 +31,7 @@ Batch batch_of(std::vector<std::int64_t> targets, std::int64_t samples, std::vec
                {"bytes", Tensor::from(bytes, {samples})}};
 }
 
-// A language model that knows the token before: row t of its table has the scores of what follows t.
+// A language model that sees only the previous token: row t of its table holds the scores of the token after t.
 class Bigrams final : public Module {
  public:
   explicit Bigrams(std::int64_t vocabulary) { add_parameter("table", Tensor::zeros({vocabulary, vocabulary})); }
@@ -75,7 +75,7 @@ TEST_F(NextTokenTask, LossIsTheMeanOverTargets) {
   EXPECT_EQ(task.loss(Var(scores), batch_of(std::vector<std::int64_t>(6, kNo), 2, {0, 0}), {}).value().item(), 0);
 }
 
-// Batches count by their targets, not by their samples.
+// A batch is weighted by its targets, not by its samples.
 TEST_F(NextTokenTask, MetricsAreThoseOfTheWholeSplit) {
   const Tensor first = random_scores(2, 3, 11, 1), second = random_scores(1, 3, 11, 2);
   const auto score = task.score();
@@ -122,7 +122,7 @@ TEST_F(NextTokenTask, DetailsTellTokensBytesAndRowsOfWindows) {
     judge(task, *details, random_scores(batch.samples(), 5, 256, 3), batch);
   }
   const Value keys = details->keys();
-  EXPECT_EQ(keys.at("tokens").as_int(), 21);  // 22 tokens, the first of which follows none
+  EXPECT_EQ(keys.at("tokens").as_int(), 21);  // of 22 tokens the first is no target
   EXPECT_EQ(keys.at("bytes").as_int(), 21);
   EXPECT_EQ(keys.at("token_loss").as_double(), details->values()[0]);
   EXPECT_EQ(details->text(), "21 tokens, 21 bytes of text\n");
@@ -200,7 +200,7 @@ TEST_F(NextTokenTask, APredictionNeedsATextAndANetworkThatFits) {
   EXPECT_NE(message_of<ConfigError>([&] { task.prediction(Value::map(), {1, 8}, {1, 8, 256}); }).find("text"), std::string::npos);
 }
 
-// Of "abcabc..." a table of bigrams can know all but nothing of what comes after a random byte.
+// In "abcdeabcde..." each byte determines the next, so that a table of bigrams can learn the text.
 TEST_F(NextTokenTask, ATableOfBigramsLearnsATextThatRepeats) {
   std::string text;
   for (int i = 0; i < 400; ++i) text += "abcde"[i % 5];

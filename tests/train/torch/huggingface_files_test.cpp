@@ -1,4 +1,4 @@
-// What files of Hugging Face's names hold beside the tensors that a network needs, and which networks can be written as such.
+// Which extra content files with Hugging Face's names may have, and which networks can be written with such names.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -124,7 +124,7 @@ TEST_F(HuggingFaceGpt2, IsWrittenDenseWhereItIsSparse) {
 
 TEST_F(HuggingFaceGpt2, IsNotWrittenWhereTransformersComputesSomethingElse) {
   models::Gpt form = std::get<models::Gpt>(huggingface_model(kind_).form);
-  form.dropout = 0.1;  // of training
+  form.dropout = 0.1;  // only affects training
   EXPECT_EQ(huggingface_config("gpt2", *form.build(input()), input()).at("n_layer").as_int(), 2);
   form.window = 5;
   const std::string message = refusal(*form.build(input()), input());

@@ -1,5 +1,5 @@
-// Networks with weights of Hugging Face's names give the logits of transformers, and are written so that it reads them. Its side
-// is tests/oracle/transformers_fixtures.py.
+// Networks with weights under Hugging Face's names give the logits of transformers, and are written so that transformers reads
+// them. The Python side is tests/oracle/transformers_fixtures.py.
 #include <gtest/gtest.h>
 
 #include <cstdlib>
@@ -48,7 +48,7 @@ void replace_activations(std::unique_ptr<Module>& network, const std::function<s
   for (const std::string& path : paths) replace_module(network, path, make());
 }
 
-// SwiGLU's place with GELU in the gate.
+// Takes the place of SwiGLU, but with GELU in the gate.
 class GatedGelu final : public Activation {
  public:
   std::string_view kind() const override { return "gated_gelu"; }
@@ -79,7 +79,7 @@ ModelConfig with_eps(ModelConfig config, double eps) {
 TEST_P(HuggingFaceNetwork, WithAnotherEpsilonWouldNot) {
   const double other = kind_ == "llama" ? 1e-5 : 1e-6;
   EXPECT_GT(distance_of(*load(with_eps(huggingface_model(kind_, saved(fixture())), other)).model), kVisible);
-  // With the config.json beside the weights the mistake is found before anything is computed.
+  // If config.json is next to the weights, the mistake is found before anything is computed.
   const std::string message = error_of(with_eps(huggingface_model(kind_), other));
   EXPECT_NE(message.find(kind_ == "llama"  ? "\n  config.json: rms_norm_eps is 1e-06, the network's is 1e-05"
                          : kind_ == "gpt2" ? "\n  config.json: layer_norm_epsilon is 1e-05, the network's is 1e-06"
@@ -107,14 +107,14 @@ TEST_P(HuggingFaceNetwork, IsWrittenAsTransformersWritesIt) {
   }
 }
 
-// What our config.json says is what transformers' says, in every key that both have.
+// Our config.json agrees with that of transformers in every key that both have.
 TEST_P(HuggingFaceNetwork, IsDescribedAsTransformersDescribesIt) {
   const InitialModel initial = load(huggingface_model(kind_));
   const Value ours = huggingface_config(huggingface_type(*initial.model), *initial.model, input());
   const Value theirs = parse_json(real_vfs().read_file(huggingface_folder(kind_) + "/config.json"), "theirs");
   for (const Value::Entry& entry : ours.as_map()) {
     const Value* const found = theirs.find(entry.key);
-    if (found == nullptr || (entry.key == "n_inner" && found->is_null())) continue;  // four times the width there
+    if (found == nullptr || (entry.key == "n_inner" && found->is_null())) continue;  // null means four times the width
     EXPECT_EQ(to_json(entry.value), to_json(*found)) << entry.key;
   }
   EXPECT_EQ(ours.at("model_type").as_string(), kind_);
@@ -149,7 +149,7 @@ TEST_P(HuggingFaceNetwork, IsReadBackByTransformers) {
   const std::string python = testing::python_with("transformers, safetensors, torch", named == nullptr ? "" : named);
   if (python.empty()) GTEST_SKIP() << "no python3 with transformers";
   InitialModel initial = load(huggingface_model(kind_));
-  initialize(*initial.model, 3);  // small weights, which the fixtures have not
+  initialize(*initial.model, 3);  // small weights, unlike those of the fixtures
   export_huggingface(real_vfs(), *initial.model, input(), folder_.path() / "out");
   std::filesystem::copy(huggingface_folder(kind_) + "/samples.safetensors", folder_.path() / "out");
   const std::string out = (folder_.path() / "out").string();

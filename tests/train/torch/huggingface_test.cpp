@@ -1,4 +1,4 @@
-// Names and axes against the files that transformers wrote (tests/oracle/transformers_fixtures.py), without any network.
+// Checks names and axes against files written by transformers (tests/oracle/transformers_fixtures.py), without a network.
 #include "train/torch/huggingface.h"
 
 #include <gtest/gtest.h>
@@ -106,7 +106,7 @@ TEST(HuggingFace, NamesEveryTensorOfItsFiles) {
   expect_all_of("llama", llama());
 }
 
-// Ours from theirs and back: the same bytes, and every element of ours is written.
+// Converts theirs to ours and back: the bytes are the same, and every element of ours is written.
 TEST(HuggingFace, TensorsComeBackAsTheyWere) {
   const std::map<std::string, Shapes> kinds{{"gpt2", gpt2()}, {"bert", bert()}, {"vit", vit()}, {"llama", llama()}};
   for (const auto& [kind, shapes] : kinds) {

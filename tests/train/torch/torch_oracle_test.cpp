@@ -1,4 +1,4 @@
-// Imported and exported networks give PyTorch's logits. PyTorch's side is tests/oracle/torch_networks.py.
+// Imported and exported networks give PyTorch's logits. The PyTorch side is tests/oracle/torch_networks.py.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -35,7 +35,7 @@ namespace {
 
 const Classification kTask;
 
-// Single precision over some tens of layers and some thousand terms each; logits are of the order of 1.
+// Single precision over tens of layers with thousands of terms each. Logits are of the order of 1.
 constexpr double kTolerance = 1e-4;
 
 class TorchOracle : public ::testing::Test {
@@ -54,7 +54,7 @@ class TorchOracle : public ::testing::Test {
     return decode_safetensors(real_vfs().read_file(folder_.path() / (name + ".safetensors")), name).tensors.at(name);
   }
 
-  // The folder's y is what the model makes of its x.
+  // The file's y must equal the model's output for its x.
   void expect_same_logits(Module& model) const {
     const NoGrad no_grad;
     const Tensor ours = model.forward(Var(tensor("x")), {}).value();
@@ -70,7 +70,7 @@ class TorchOracle : public ::testing::Test {
     EXPECT_GT(largest, 0.01f) << "logits near zero prove nothing";
   }
 
-  // What the exported files give in PyTorch, on this input or images of this shape, is what the model gives here.
+  // The exported files in PyTorch must give this model's logits, on this input or on random images of this shape.
   void expect_same_logits_exported(Module& model, const Tensor& x, const std::string& kind = "exported") const {
     export_torch(real_vfs(), model, x.shape(), Value::map(), folder_.path());
     testing::save(folder_.path() / "x.safetensors", {.tensors = {{"x", x}}, .metadata = {}});
@@ -81,7 +81,7 @@ class TorchOracle : public ::testing::Test {
     expect_same_logits_exported(model, testing::random_input(input), kind);
   }
 
-  // Of a network of 23 tokens that begins with this table.
+  // Exports a network of 23 tokens that begins with this table.
   void expect_table_exported(const std::string& table) const {
     const Shape input{3, 5};
     const auto model = build_model(
@@ -95,7 +95,7 @@ class TorchOracle : public ::testing::Test {
     EXPECT_TRUE(shown.ends_with("output: [1, 7]\n")) << shown;
   }
 
-  // The exported network tells of the images' files what the model tells of the samples that the program makes of them.
+  // The exported network, run on image files, must agree with the model on the samples that our program reads from them.
   void expect_classified(Module& model, const Subset& images, const Value& data) const {
     const std::vector<std::string> classes = class_names(data);
     const NoGrad no_grad;
@@ -144,7 +144,7 @@ TEST_F(TorchOracle, AResNet18IsGivenANewHeadFactorisedFineTunedAndExported) {
       .form = models::ImageNetResNet{.name = "resnet18"}, .classes = 5, .weights = (folder_.path() / "w.safetensors").string()};
   config.head = std::string("reset");
   std::unique_ptr<Module> model = initial_model(real_vfs(), config, input, 1).model;
-  // Ranks as large as the kernel: only the metadata tells the axes of the core apart.
+  // The ranks equal the kernel size, so that only the metadata tells the axes of the core apart.
   FactorisePass pass(
       tessera::read<FactoriseConfig>(parse_json(R"({"layers": "layer1.*.conv2", "ranks": {"out": 3, "in": 3}})", "test")));
   ASSERT_EQ(run_pass(model, pass, input).layers.size(), 2u);
@@ -223,7 +223,7 @@ TEST_F(TorchOracle, AShrunkMobileNetIsExportedAsItIs) {
   expect_same_logits_exported(*model, input);
 }
 
-// Grey, turned by EXIF, CMYK, grey with alpha, RGBA, plain, and one that ends early.
+// The images are grey, turned by EXIF, CMYK, grey with alpha, RGBA and plain; one ends early.
 void write_images(const testing::ImageTree& tree, const std::string& folder) {
   const auto pixels = [](std::int64_t channels) { return testing::Bytes(static_cast<std::size_t>(40 * 36 * channels), 90); };
   tree.write(folder + "/grey.jpg", testing::encode_jpeg(40, 36, pixels(1), {.kind = testing::JpegKind::grey}));
@@ -242,8 +242,8 @@ TEST_F(TorchOracle, AResNet18FineTunesOnAFolderOfImagesAndGoesBackToPyTorch) {
   const testing::ImageTree tree;
   for (const char* folder : {"train/cat", "train/dog", "test/cat", "test/dog"}) write_images(tree, folder);
   const testing::VariableScope cache("TESSERA_CACHE", tree.path("cache"));
-  // Algorithms chosen by the clock round differently from run to run, and with random weights and statistics, and images of one
-  // colour, a larger step multiplies that until the logits are of any size.
+  // Algorithms chosen by a clock would round differently in each run. With random weights and statistics and images of one
+  // colour, a larger step amplifies that until the logits have any size.
   const Experiment experiment =
       parse_experiment(parse_yaml(str(R"(
 version: 1

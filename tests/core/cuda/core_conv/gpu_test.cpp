@@ -1,5 +1,5 @@
-// Every tile of the core convolution's kernels on a GPU, whatever the planner prefers: with and without splits, on operands that
-// are aligned to four floats and on ones that are not, against plain loops in double.
+// Runs every tile of the core convolution's kernels on a GPU, whatever the planner prefers, against plain loops in double: with
+// and without splits, on operands that are aligned to four floats and on ones that are not.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -32,8 +32,8 @@ Conv2dGeometry geometry(const Shape& x, std::int64_t out, Extent kernel, std::in
   return {x[0], x[1], x[2], x[3], out, kernel.h, kernel.w, y[1], y[2], options};
 }
 
-// Tiny, for GPUs that are simulated. Of each kind of kernel there are channels with and without copies of four, channels of
-// several stages and of several blocks, images wider and images higher than every tile.
+// Tiny, for simulated GPUs. Each kind of kernel gets channels with and without copies of four floats, channels of several stages
+// and of several blocks, images wider than every tile and images higher than every tile.
 const std::vector<Conv2dGeometry>& geometries() {
   static const std::vector<Conv2dGeometry> all{
       geometry({1, 9, 7, 36}, 40, {3, 3}, 1, {1, 1}),  geometry({2, 5, 4, 9}, 66, {3, 3}, 1, {0, 2}),
@@ -51,7 +51,7 @@ std::string title_of(Conv2dPass pass, const Conv2dGeometry& g) {
              g.options.stride, ", padding ", g.options.padding);
 }
 
-// Elements between NaNs on a GPU. They begin where four floats are aligned, or `shift` elements behind.
+// Elements on a GPU with NaNs around them. They begin at an address aligned to four floats, or `shift` elements after one.
 class Framed {
  public:
   Framed(const Tensor& values, std::int64_t shift, Device gpu) : begin_(kMargin + shift), end_(begin_ + values.numel()) {
@@ -79,7 +79,7 @@ class Framed {
   Tensor buffer_, tensor_;
 };
 
-// The operands of one pass, and what the plain loops make of them. There is a bias where there is one image.
+// The operands of one pass and the plain loops' result. A forward pass of one image has a bias.
 struct Case {
   Case(Conv2dPass pass, const Conv2dGeometry& g) {
     const Shape x{g.n, g.h, g.w, g.in}, y{g.n, g.oh, g.ow, g.out}, weight{g.out, g.kh, g.kw, g.in};
@@ -106,12 +106,12 @@ struct Case {
   std::vector<double> expected;
 };
 
-// Where each operand begins, in elements behind an aligned place.
+// How many elements after an aligned address each operand begins.
 struct Shifts {
   std::int64_t a, b;
 };
 
-// One operand alone off alignment shows only where the other one is copied by four.
+// Shifting only one operand makes a difference only if the other one is copied by four.
 std::vector<Shifts> shifts_of(const Conv2dGeometry& g) {
   if (g.in % 4 != 0) return {{0, 0}, {1, 1}};
   return {{0, 0}, {1, 1}, {0, 1}, {1, 0}};
@@ -129,7 +129,7 @@ void run_and_compare(const Case& c, const std::vector<CoreConvPlan>& plans, cons
   }
 }
 
-// Of each tile the plan without splits, and of those with up to three the one with the most: not one for each stage.
+// For each tile, the plan without splits and the one with the most splits up to three, instead of a split for each stage.
 std::vector<CoreConvPlan> whole_and_split(const std::vector<CoreConvPlan>& candidates) {
   constexpr int kMostSplits = 3;
   std::map<std::pair<int, bool>, CoreConvPlan> chosen;
@@ -143,7 +143,7 @@ std::vector<CoreConvPlan> whole_and_split(const std::vector<CoreConvPlan>& candi
   return plans;
 }
 
-// A tile of one of the three lists: whether all taps are there, the convolution's stride, its place; and whether it was split.
+// A tile of one of the three lists: whether all taps are present, the convolution's stride, its index; and whether it was split.
 using Ran = std::set<std::tuple<bool, std::int64_t, int, bool>>;
 
 Ran run_all(Conv2dPass pass, Device gpu) {
@@ -177,7 +177,7 @@ TEST_F(CudaCoreConv, EveryTileOfTheForward) {
   EXPECT_EQ(run_all(Conv2dPass::forward, gpu()), all);
 }
 
-// Behind a stride of two, each parity of pixels has fewer than 3x3 taps.
+// With a stride of two, each parity of pixels has fewer than 3x3 taps.
 TEST_F(CudaCoreConv, EveryTileOfTheInputGradient) {
   Ran all;
   add_tiles(all, true, 1, cuda::core_conv::kFullTiles.size());

@@ -1,4 +1,4 @@
-// The planner's model of core convolutions against what an H100 80GB HBM3 measured (`cuda_op_bench --part core`, 39eb34ea).
+// Compares the planner's model of core convolutions with times of an H100 80GB HBM3 (`cuda_op_bench --part core`, 39eb34ea).
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,15 +13,15 @@ namespace tessera::cuda {
 namespace {
 
 struct MeasuredTile {
-  int tile;  // in kFullTiles
+  int tile;  // index in kFullTiles
   int splits;
   double microseconds;
 };
 
 struct MeasuredCore {
   bench::TdcCore core;
-  double library;  // microseconds of cuDNN's fastest
-  std::vector<MeasuredTile> near;  // tiles within 15 % of the fastest, which is the first
+  double library;  // cuDNN's fastest algorithm, in microseconds
+  std::vector<MeasuredTile> near;  // tiles within 15 % of the fastest, which comes first
 };
 
 // f32, one image, forward.

@@ -9,11 +9,11 @@ namespace tessera::core_conv_walk {
 namespace {
 
 template <int kWidth>
-using Width = std::integral_constant<int, kWidth>;  // of a copy, in floats
+using Width = std::integral_constant<int, kWidth>;  // width of a copy, in floats
 
 std::size_t size(int count) { return static_cast<std::size_t>(count); }
 
-// The sums of later groups go to shared memory, and from there to those of the first, in order.
+// Adds the sums of the later groups to those of the first group, in order, through shared memory.
 template <GatherTile kTile, class Block>
 void add_groups(Shared& shared, std::vector<typename Block::Sums>& sums) {
   constexpr auto kSizes = Block::kSizes;

@@ -1,4 +1,4 @@
-// The core convolution's index arithmetic against the plain loops, on the host, and what the planner chooses.
+// Checks the core convolution's index arithmetic on the host against the plain loops, and the planner's choices.
 #include "bench/tdc_shapes.h"
 #include "core/cuda/core_conv/core_conv.h"
 
@@ -55,7 +55,7 @@ Floats random_floats(std::int64_t count, unsigned seed) {
   return values;
 }
 
-// The operands of one pass, and what the plain loops make of them.
+// The operands of one pass and the plain loops' result.
 struct Case {
   Case(Conv2dPass pass, const Conv2dGeometry& g) : name(title_of(pass, g)) {
     const std::int64_t x = g.n * g.h * g.w * g.in, y = g.n * g.oh * g.ow * g.out, weights = g.out * g.kh * g.kw * g.in;
@@ -116,7 +116,7 @@ TEST(CoreConv, ForwardOfTdcShapes) { expect_fastest_equals(Conv2dPass::forward);
 TEST(CoreConv, InputGradientOfTdcShapes) { expect_fastest_equals(Conv2dPass::backward_input); }
 TEST(CoreConv, WeightGradientOfTdcShapes) { expect_fastest_equals(Conv2dPass::backward_weight); }
 
-// Every tile, with each number of splits it may have, on sizes that no tile divides and channels with and without copies of four.
+// Every tile with every number of splits it may have, on sizes that no tile divides, with and without copies of four floats.
 TEST(CoreConv, EveryCandidateOnOddSizes) {
   const Conv2dGeometry geometries[] = {
       geometry(2, {36, 20, 17, 15}),
@@ -139,11 +139,11 @@ TEST(CoreConv, EveryCandidateOnOddSizes) {
   }
 }
 
-// The hardware reads 16 bytes for each thread of a quarter of a warp at once, where those lie in different banks or are the same.
+// A quarter of a warp reads 16 bytes for each thread at once, provided that the addresses are in different banks or equal.
 template <class Offset>
 void expect_no_bank_conflicts(int threads, Offset&& offset) {
   for (int first = 0; first < threads; first += 8) {
-    std::map<int, int> of_banks;  // the quad that a set of four banks delivers
+    std::map<int, int> of_banks;  // the quad that each set of four banks delivers
     for (int thread = first; thread < std::min(first + 8, threads); ++thread) {
       const int quad = offset(thread) / 4;
       EXPECT_EQ(offset(thread) % 4, 0);
@@ -173,7 +173,7 @@ TEST(CoreConv, SharedMemoryIsReadWithoutBankConflicts) {
   }
 }
 
-// Shapes where an axis has fewer pixels than the stride, or a parity of pixels meets no tap, so that its gradient is zero.
+// Shapes where an axis has fewer pixels than the stride, or where a parity of pixels meets no tap, so that its gradient is zero.
 TEST(CoreConv, FastestOnEdges) {
   const Conv2dGeometry geometries[] = {
       geometry(1, {1, 1, 3, 3}, {3, 3}, 1, {0, 0}),   geometry(3, {4, 4, 1, 1}),

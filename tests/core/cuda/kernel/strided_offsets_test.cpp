@@ -1,4 +1,4 @@
-// Index arithmetic of the elementwise kernels, against divisions and 64-bit offsets.
+// Checks the index arithmetic of the elementwise kernels against divisions and 64-bit offsets.
 #include "core/cuda/kernel/strided_offsets.cuh"
 
 #include <gtest/gtest.h>
@@ -11,7 +11,7 @@
 namespace tessera::cuda {
 namespace {
 
-// As make_strided_loop() gives it: outermost axis first.
+// A loop as make_strided_loop() returns it: outermost axis first.
 template <std::size_t N>
 StridedLoop<N> loop_of(const std::vector<std::int64_t>& sizes, const std::array<std::vector<std::int64_t>, N>& strides) {
   StridedLoop<N> loop;
@@ -46,7 +46,7 @@ TEST(StridedOffsets, DividesByMultiplication) {
   }
 }
 
-// Sizes that `width` may divide; operand 0 has neighbours, the others neighbours or one element for a whole row.
+// Sizes that `width` may divide. Along the last axis operand 0 has stride 1, the other operands have stride 1 or 0.
 StridedLoop<3> random_loop(int width, std::mt19937& random) {
   StridedLoop<3> loop;
   loop.rank = 1 + static_cast<int>(random() % 5);
@@ -61,7 +61,7 @@ StridedLoop<3> random_loop(int width, std::mt19937& random) {
   return loop;
 }
 
-// Where element `element` lies in each operand.
+// The offset of element number `element` in each operand.
 std::array<std::int64_t, 3> expected_offsets(const StridedLoop<3>& loop, std::int64_t element) {
   auto at = loop.offsets(element / loop.inner());
   for (std::size_t k = 0; k < 3; ++k) at[k] += element % loop.inner() * loop.inner_stride(k);
@@ -120,7 +120,7 @@ TEST(StridedOffsets, PartsFit) {
   }
 }
 
-// One behind the other, each as aligned as the first.
+// The parts follow one another, and each is as aligned as the first.
 TEST(StridedOffsets, PartsOfARowFollowEachOther) {
   std::int64_t next = 0;
   for (const Part& part : parts_of(loop_of<2>({(std::int64_t{1} << 33) + 12345}, {{{1}, {0}}}))) {

@@ -13,7 +13,7 @@ namespace {
 
 constexpr std::size_t kMiB = std::size_t{1} << 20;
 
-// Hands out ranges of an address space that nobody touches.
+// Hands out ranges of an address space that is never accessed.
 class Space {
  public:
   explicit Space(std::size_t most = ~std::size_t{0}) : most_(most) {}
@@ -48,7 +48,7 @@ TEST(BlockPool, RoundsToItsAlignment) {
   EXPECT_EQ(BlockPool::rounded(0), 512u);
   EXPECT_EQ(BlockPool::rounded(1), 512u);
   EXPECT_EQ(BlockPool::rounded(513), 1024u);
-  EXPECT_GT(BlockPool::rounded(~std::size_t{0}), kMiB);  // what nobody has, not 0
+  EXPECT_GT(BlockPool::rounded(~std::size_t{0}), kMiB);  // more than any machine has, not 0
 }
 
 TEST(BlockPool, SmallBlocksShareASegment) {
@@ -137,7 +137,7 @@ TEST(BlockPool, GivesItsSegmentsBackAtItsEnd) {
   EXPECT_EQ(space.taken(), 0u);
 }
 
-// Blocks in use never overlap, whatever comes and goes.
+// Blocks in use never overlap, whatever is allocated and freed.
 TEST(BlockPool, BlocksInUseAreApart) {
   Space space;
   BlockPool pool(space.source());

@@ -38,7 +38,7 @@ TEST(Chip, GenerationsDifferInTheirUnits) {
   EXPECT_EQ(of(100).tensor, of(90).tensor);
 }
 
-// A time that is not finite would decide every comparison.
+// A time that is infinite or NaN would decide every comparison.
 TEST(Chip, ClocksThatTheDriverHidesAreAnA100s) {
   Limits silent = kA100;
   silent.clock = silent.memory_clock = silent.memory_bits = 0;

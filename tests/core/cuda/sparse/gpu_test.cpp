@@ -1,5 +1,5 @@
-// The sparse kernels on a GPU against plain loops in double over the composed weight: whatever mask, window and dtype, into
-// memory that holds NaN.
+// Compares the sparse kernels on a GPU with plain loops in double over the composed weight, for all kinds of masks, windows and
+// dtypes. Results are written to memory that holds NaN.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -33,8 +33,8 @@ struct Case {
   Conv2dOptions options = {};
 };
 
-// Positions that fill no strip and more than one split, rows that fill no tile and several, channels of one, windows of every
-// kind.
+// Positions that fill no strip, and more than one split of them; rows that fill no tile, and several tiles; single channels;
+// windows of every kind.
 const std::vector<Case> kCases{
     {"one", {1, 1, 1, 1}, 1, {1, 1}, 1},
     {"nothing", {3, 1, 1, 9}, 5, {1, 1}, 0},
@@ -69,7 +69,7 @@ Tensor drawn_mask(const Case& c) {
   return mask;
 }
 
-// Operands that `dtype` holds, and the composed weight.
+// Operands that are exact in `dtype`, and the composed weight.
 struct Problem {
   Problem(const Case& c, DType dtype)
       : mask(drawn_mask(c)),
@@ -97,7 +97,7 @@ struct Problem {
   Tensor x, grad_y, values, bias, weight;
 };
 
-// A result that is rounded once; sums in f32 (f64) before it.
+// The result is rounded once at most. Its sums run in f32, or in f64 for f64.
 double tolerance_of(DType dtype, bool rounded) {
   if (dtype == DType::f64) return 1e-12;
   if (!rounded || dtype == DType::f32) return 2e-6;
@@ -110,7 +110,7 @@ std::string title(const Case& c, sparse::Walk walk) { return str(c.name, walk ==
 
 class CudaSparse : public GpuTestWithParam<DType> {
  protected:
-  // Between margins that show writes outside of it, and off the alignment of every vector.
+  // A result between margins that show writes outside of it, not aligned to any vector.
   Guarded unwritten(const Shape& shape, DType dtype) const {
     return Guarded(Tensor::full(shape, std::numeric_limits<double>::quiet_NaN(), dtype, gpu()));
   }

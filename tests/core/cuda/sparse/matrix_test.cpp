@@ -1,4 +1,4 @@
-// The sparse kernels' lists, walked on the host: every kept element is there once, whatever the mask.
+// Walks the sparse kernels' lists on the host: they hold every kept element exactly once, whatever the mask.
 #include "core/cuda/sparse/matrix.h"
 
 #include <gtest/gtest.h>
@@ -8,7 +8,7 @@
 namespace tessera::cuda::sparse {
 namespace {
 
-// [rows, columns], row r with as many elements as the r-th number says, every second column first.
+// A mask [rows, columns] in which row r keeps lengths[r] elements: every second column first, then the columns between.
 SparseIndex index_of(const std::vector<std::int64_t>& lengths, std::int64_t columns) {
   const Tensor mask = Tensor::zeros({static_cast<std::int64_t>(lengths.size()), columns}, DType::u8);
   for (std::size_t r = 0; r < lengths.size(); ++r) {
@@ -22,7 +22,7 @@ SparseIndex index_of(const std::vector<std::int64_t>& lengths, std::int64_t colu
 
 std::vector<std::int32_t> numbers(const Tensor& tensor) { return tensor.to_vector<std::int32_t>(); }
 
-// How often chunks of `rows` and tiles of pieces hold each element.
+// Counts how often the chunks of `rows` and the tiles of pieces hold each element.
 std::vector<int> times_held(const SparseIndex& index, const Matrix& matrix, const Matrix::Rows& rows, bool pieces) {
   std::vector<int> times(static_cast<std::size_t>(index.count()));
   const std::vector<std::int32_t> chunks = numbers(rows.chunks);
@@ -52,7 +52,7 @@ TEST(GpuSparseMatrix, RowsDescendInLengthAndKeepTheirOrder) {
 }
 
 TEST(GpuSparseMatrix, RowsOfEqualColumnsArePieces) {
-  std::vector<std::int64_t> lengths(40, 3);  // 8 + 16 rows of two lengths, and too few of a third
+  std::vector<std::int64_t> lengths(40, 3);  // 8 rows of one length, 24 of another, too few of a third
   for (const std::size_t row : {0, 7, 11, 12, 20, 21, 30, 39}) lengths[row] = 34;
   for (const std::size_t row : {1, 2, 3, 4, 5, 6, 8}) lengths[row] = 1;
   lengths[9] = 0;

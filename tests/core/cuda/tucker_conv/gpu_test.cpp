@@ -1,5 +1,5 @@
-// The fused Tucker-2 convolution on a GPU: where it is forced it runs, by the planner's choice and by each of its kernels, and
-// agrees with three convolutions of the CPU in double.
+// The fused Tucker-2 convolution on a GPU, forced: with the planner's choice and with each of its kernels it runs, and agrees
+// with three convolutions of the CPU in double.
 #include <gtest/gtest.h>
 
 #include <limits>
@@ -19,13 +19,13 @@ namespace tessera::testing {
 namespace {
 
 struct Case {
-  Shape x, in_factor, core, out_factor;  // a factor of rank 0: none
+  Shape x, in_factor, core, out_factor;  // a factor of rank 0 is absent
   bool bias;
   Conv2dOptions options;
-  bool shifted = false;  // operands stand where four floats are not aligned
+  bool shifted = false;  // operands are not aligned to four floats
 };
 
-// Just large enough for a choice to be asked for: full and odd channels, strides, missing factors, a kernel of one pixel.
+// Just large enough that a choice is asked for: full and odd channels, strides, missing factors, a kernel of one pixel.
 const std::vector<Case>& cases() {
   static const std::vector<Case> all{
       {{1, 12, 14, 64}, {32, 1, 1, 64}, {32, 3, 3, 32}, {64, 1, 1, 32}, true, {.padding = {1, 1}}},
@@ -40,7 +40,7 @@ const std::vector<Case>& cases() {
   return all;
 }
 
-// x, weights and grad_y as values that `rounded` holds; in f64 where `exact`.
+// x, weights and grad_y with values that are exact in `rounded`; in f64 if `exact`.
 struct Operands {
   Tensor x, in_factor, core, out_factor, bias, grad_y;
   Conv2dOptions options;
@@ -64,7 +64,7 @@ Operands operands(const Case& c, DType rounded, bool exact, Device device) {
 
 Var var_of(const Tensor& tensor, bool needs_gradient) { return tensor.defined() ? Var(tensor, needs_gradient) : Var(); }
 
-// y and the gradients of all operands; of the weights alone where the image needs none.
+// y and the gradients of all operands, or only those of the weights if the image needs none.
 std::vector<Tensor> run(const Operands& o, bool image = true) {
   const Var x(o.x, image), in_factor = var_of(o.in_factor, true), core(o.core, true), out_factor = var_of(o.out_factor, true);
   const Var bias = var_of(o.bias, true);
@@ -86,7 +86,7 @@ void expect_close(const std::vector<Tensor>& got, const std::vector<Tensor>& wan
   for (std::size_t i = 0; i < want.size(); ++i) EXPECT_LE(relative_error(got[i], want[i]), tolerance) << "result " << i;
 }
 
-// Both narrow images and the results are rounded once each.
+// Both narrow images and the result are rounded once each.
 double tolerance_of(DType dtype) { return dtype == DType::f32 ? 1e-5 : dtype == DType::bf16 ? 0x1p-6 : 0x1p-9; }
 
 class CudaTuckerConv : public GpuTestWithParam<DType> {};
@@ -150,8 +150,8 @@ TEST_F(CudaTuckerConvTf32, RoundsOperandsWhereItIsAllowed) {
   }
 }
 
-// Tiny, for GPUs that are simulated: several tiles and parities, channels with and without reads of 16 bytes, of several slices
-// and of several groups of sums.
+// Tiny, for simulated GPUs: several tiles and parities; channels with and without 16-byte reads, of several slices and of several
+// groups of sums.
 const std::vector<Case>& tiny_cases() {
   static const std::vector<Case> all{
       {{1, 4, 5, 24}, {16, 1, 1, 24}, {8, 3, 3, 16}, {24, 1, 1, 8}, true, {.padding = {1, 1}}},
@@ -174,12 +174,12 @@ cuda::TuckerConvShape shape_of(const Case& c, cuda::TuckerMath math) {
           .padding = c.options.padding, .in_factor = c.in_factor.rank() == 4, .out_factor = out, .math = math};
 }
 
-// NaN until it is written.
+// A tensor that holds NaN until it is written.
 Tensor unwritten(const Shape& shape, DType dtype) {
   return off_alignment(Tensor::full(shape, std::numeric_limits<double>::quiet_NaN(), dtype, Device::cuda()));
 }
 
-// As run(), by these kernels.
+// Like run(), with these kernels.
 std::vector<Tensor> run_by(const FusedTuckerConv& kernels, const Operands& o) {
   const DType dtype = o.x.dtype();
   const TuckerConvTensors operands{o.x, o.in_factor, o.core, o.out_factor, o.bias};

@@ -1,4 +1,4 @@
-// The plan of the fused Tucker-2 convolution against an exhaustive search of its own model, and its refusals; who owns a pixel.
+// Compares the fused Tucker-2 convolution's plan with an exhaustive search of its model; tests its refusals and who owns a pixel.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -53,8 +53,8 @@ TEST(TuckerConvPlan, ChainsOfFewSlicesAreFusedLargeBatchesAreNot) {
   }
 }
 
-// Microseconds of TDC's first 13 shapes in f32, one image, as an H100 80GB HBM3 measured them (`cuda_op_bench --part tucker`,
-// c3b79fa2): as three convolutions, and fused in the fastest of all blocks and tiles.
+// Microseconds of TDC's first 13 shapes in f32, one image, measured on an H100 80GB HBM3 (`cuda_op_bench --part tucker`,
+// c3b79fa2): as three convolutions, and fused with the fastest of all blocks and tiles.
 struct MeasuredTucker {
   double three, fused;
 };

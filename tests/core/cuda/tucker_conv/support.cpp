@@ -27,7 +27,7 @@ Numbers transposed(const Numbers& weight, int outer, int taps, int inner) {
 
 }  // namespace
 
-// tap(first channel before, first channel after, tap)
+// Calls tap(first channel before, first channel after, tap).
 template <class Tap>
 void PlainConv::for_each_tap(const Tap& tap) const {
   for (int n = 0; n < images; ++n) {

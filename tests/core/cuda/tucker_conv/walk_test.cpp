@@ -1,4 +1,4 @@
-// The fused Tucker-2 convolution without a GPU: its phases, as the kernels run them, against plain loops in double.
+// Runs the fused Tucker-2 convolution's phases without a GPU, as the kernels run them, against plain loops in double.
 #include <algorithm>
 #include <cmath>
 #include <string>
@@ -10,7 +10,7 @@
 namespace tessera::cuda {
 namespace {
 
-// Every edge: sizes that no tile divides, parities, one pixel, channels that are no multiple of anything, missing factors.
+// Edge cases: sizes that no tile divides, parities, one pixel, channels that are no multiple of anything, missing factors.
 std::vector<TuckerConvShape> odd_shapes() {
   return {
       {.images = 2, .h = 11, .w = 9, .in = 24, .rank_in = 12, .rank_out = 20, .out = 28},
@@ -37,7 +37,7 @@ void set_vectors(ChainArguments<T>& args) {
   args.vector_out = fits(args.shape.narrow_out, 4);
 }
 
-// Sets what no window reads, which tiles may leave out, to what is expected.
+// Sets elements that no window reads to the expected values: tiles may leave them out.
 template <class T>
 void drop_unreached(const CoreAxis& rows, const CoreAxis& columns, int channels, std::vector<T>& actual,
                     const Numbers& expected) {
@@ -121,7 +121,7 @@ void check_weights(const Problem& p, int walkers, double tolerance) {
   std::vector<T> right = as<T>(p.narrow_in);
   const std::vector<T> left = as<T>(p.grad_narrow_out), grad_in = as<T>(p.grad_narrow_in), x = as<T>(p.x);
   const std::vector<T> grad_y = as<T>(p.grad_y), narrow_out = as<T>(p.narrow_out);
-  for (std::size_t i = 0; i < right.size(); ++i) {  // behind the last window: never stored
+  for (std::size_t i = 0; i < right.size(); ++i) {  // pixels after the last window are never stored
     const auto pixel = static_cast<int>(i / static_cast<std::size_t>(p.conv.rank_in));
     const int row = pixel / shapes[0].columns.image % shapes[0].rows.image, column = pixel % shapes[0].columns.image;
     if (row >= reached(shapes[0].rows) || column >= reached(shapes[0].columns)) right[i] = unwritten<T>(1)[0];
@@ -173,14 +173,14 @@ void check_all_passes(const Problem& p, bool backward, const ChainCandidate& at)
     check_passes<Ffma<1, 16>, Ffma<1, 8>, Ffma<2, 8>, Ffma<4, 8>, Ffma<4, 16>, Ffma<8, 16>>(p, backward, at, 1e-5);
   } else if (p.conv.math == TuckerMath::tf32) {  // the host multiplies in f32
     check_passes<Mma<float, 1, 2>, Mma<float, 1, 4>, Mma<float, 2, 4>>(p, backward, at, 1e-5);
-  } else if (p.conv.math == TuckerMath::bf16) {  // three roundings to 8 bits, of narrow images and result
+  } else if (p.conv.math == TuckerMath::bf16) {  // three roundings to 8 bits: both narrow images and the result
     check_passes<Mma<bfloat16, 1, 2>, Mma<bfloat16, 1, 4>, Mma<bfloat16, 2, 4>>(p, backward, at, 1.5e-2);
   } else {
     check_passes<Mma<float16, 1, 2>, Mma<float16, 1, 4>, Mma<float16, 2, 4>>(p, backward, at, 2e-3);
   }
 }
 
-// Walks `conv` in the tiles that are planned for `whole`.
+// Walks `conv` with the tiles that are planned for `whole`.
 void check_planned(const TuckerConvShape& conv, const TuckerConvShape& whole) {
   const Problem p = random_problem(conv);
   const TuckerPlanning planning = plan_tucker_conv(whole, true, kH100);
@@ -197,7 +197,7 @@ std::string name_of(const TuckerConvShape& c) {
 TEST(TuckerConv, EveryBenchmarkCoreForwardAndBackward) {
   for (const auto& core : kTdcCores) {
     TuckerConvShape conv = tdc(core);
-    conv.h = std::min<std::int64_t>(conv.h, conv.h > 28 ? 9 : 28);  // a band with both edges
+    conv.h = std::min<std::int64_t>(conv.h, conv.h > 28 ? 9 : 28);  // a band that includes both edges
     SCOPED_TRACE(name_of(conv));
     check_planned(conv, tdc(core));
     check_weights<CorrelateFfma>(random_problem(conv), 3, 1e-5);
@@ -212,7 +212,7 @@ TEST(TuckerConv, OddShapesInEveryBlockAndType) {
       const Problem p = random_problem(conv);
       for (const bool backward : {false, true}) {
         const auto candidates = chain_candidates(conv, backward, kH100);
-        for (std::size_t i = 0; i < candidates.size(); i += 7) {  // of ten tiles a block: every tile, every block
+        for (std::size_t i = 0; i < candidates.size(); i += 7) {  // ten tiles a block: every tile and block occurs
           check_all_passes(p, backward, candidates[i]);
         }
       }
@@ -264,7 +264,7 @@ TEST(TuckerConv, EpilogueAddsAndRectifies) {
   }
 }
 
-// What is not asked for is not computed, and what is comes out the same.
+// An output that is not requested is not computed, and the requested one stays the same.
 TEST(TuckerConv, NarrowImagesWithoutTheWideOne) {
   const Problem p = random_problem(odd_shapes()[2]);
   const std::vector<float> grad_y = as<float>(p.grad_y), in_factor = transposed(p.in_factor, p.conv.rank_in, 1, p.conv.in);

@@ -28,7 +28,7 @@ TEST_F(TextCheck, CountsBytesTokensAndWhatIsUnknown) {
   EXPECT_EQ(report.files[0].unknown, 1);
   EXPECT_EQ(report.files[1].tokens, 4);
   ASSERT_EQ(report.splits.size(), 2u) << "none of the test split, which is empty";
-  const std::int64_t all = report.files[0].tokens + 1 + report.files[1].tokens;  // [SEP] between the two
+  const std::int64_t all = report.files[0].tokens + 1 + report.files[1].tokens;  // a [SEP] between the two
   EXPECT_EQ(report.splits[0].tokens + report.splits[1].tokens, all);
   const Value value = tessera::write(report);
   EXPECT_EQ(value.at("files").as_list()[0].at("unknown").as_int(), 1);

@@ -22,7 +22,7 @@ namespace {
 using Task = TextTask;
 using Windows = TextDataset::Windows;
 
-// Of this process: `room` bytes beyond what it holds. Files that are mapped to be read do not count.
+// Limits the process to `room` bytes beyond its present data. Read-only file mappings do not count.
 void limit_memory(std::int64_t room) {
   std::ifstream status("/proc/self/status");
   std::string word;
@@ -36,7 +36,7 @@ void limit_memory(std::int64_t room) {
 
 class TextWindows : public TokenizerFiles {
  protected:
-  // Of bytes 0, 1, 2, ... so that a token tells where it stands; 251 is a prime.
+  // Tokens of the bytes 0, 1, 2, ... modulo 251 (a prime), so that a token shows its position.
   std::shared_ptr<const TokenStore> counted(std::int64_t size) const {
     std::string text;
     for (std::int64_t i = 0; i < size; ++i) text += static_cast<char>(i % 251);
@@ -151,7 +151,7 @@ TEST_F(TextWindows, MaskedWindowsScoreWhatTheyHide) {
   const auto share = [&](const char* a, const char* b) {
     return static_cast<double>(counts[a]) / static_cast<double>(counts[b]);
   };
-  // 195000 draws: three standard deviations are below these tolerances.
+  // 195000 draws: three standard deviations are within these tolerances.
   EXPECT_NEAR(share("hidden", "all"), 0.15, 0.003);
   EXPECT_NEAR(share("mask", "hidden"), 0.8, 0.01);
   EXPECT_NEAR(share("random", "hidden"), 0.1, 0.008);
@@ -229,9 +229,9 @@ TEST_F(TextWindows, ThreadsChangeNoByteAndAResumedLoaderGoesOn) {
   }
 }
 
-// The process may hold little more than it does, and far less than the text, its tokens and their windows.
+// The process may use little more memory than it does already, far less than the text, its tokens and their windows need.
 TEST_F(TextWindows, AFileLargerThanTheMemoryIsReadToItsEnd) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)  // which hold what is freed, and shadows of it
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)  // sanitisers keep freed memory and add shadow memory
   constexpr std::int64_t kRoom = std::int64_t{4} << 30;
 #else
   constexpr std::int64_t kRoom = std::int64_t{64} << 20;

@@ -83,7 +83,7 @@ TEST_F(TokenCache, KeepsTokensUnderWhatTheyDependOn) {
   EXPECT_TRUE(warnings.empty());
 }
 
-// A newer library, which may cut words elsewhere.
+// A newer tokenizer library, which may cut words elsewhere.
 class OtherLibrary final : public Tokenizer {
  public:
   std::string_view name() const override { return bytes_.name(); }
@@ -162,7 +162,7 @@ TEST_F(TokenCache, LeftoversOfKilledProcessesAreRemoved) {
     fs::last_write_time(left, fs::file_time_type::clock::now() - age);
     return left.string();
   };
-  // Beyond the greatest number of a process here, as that of a process elsewhere may be.
+  // Larger than any process number of this machine, as the number of a process of another machine may be.
   const std::string writing = leave(4'000'000, std::chrono::hours(23)), left = leave(4'000'001, std::chrono::hours(25));
   tokens_of(files, bytes);
   EXPECT_EQ(cached(), (std::vector<std::string>{writing, path.string()}));
@@ -180,7 +180,7 @@ TEST_F(TokenCache, AFileThatChangesMeanwhileIsRefused) {
   EXPECT_FALSE(fs::exists(path));
 }
 
-// Cuts the power at every operation: what is left is no file of tokens, or a whole one.
+// Cuts the power at every operation. Afterwards the token file is either missing or complete.
 TEST_F(TokenCache, SurvivesACrashAtEveryOperation) {
   CrashVfs disk;
   disk.make_directory("/cache");

@@ -1,5 +1,5 @@
-// Tokens beside those of Hugging Face's tokenizers and of SentencePiece's Python: tests/oracle/tokenizer_fixtures.py wrote
-// tests/oracle/tokenizers.json.
+// Compares our tokens with those of Hugging Face's tokenizers and SentencePiece's Python package.
+// tests/oracle/tokenizer_fixtures.py wrote tests/oracle/tokenizers.json.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -58,7 +58,7 @@ TEST_F(TokenizerOracle, SentencePiece) {
   }
 }
 
-// Whatever the size of the pieces that a file is read in.
+// The tokens do not depend on the size of the pieces in which a file is read.
 TEST_F(TokenizerOracle, PiecesChangeNoToken) {
   std::string all;
   for (const Value& text : oracle().at("clean").as_list()) all += text.as_string() + "\n ";
@@ -93,7 +93,7 @@ TEST_F(TokenizerOracle, BytesAreThoseOfTheText) {
       return sum;
     };
     EXPECT_EQ(bytes(bpe), static_cast<std::int64_t>(text.as_string().size()));
-    // Each line gets a blank in front.
+    // Each line gets one leading blank.
     const auto breaks = std::ranges::count(text.as_string(), '\n');
     const std::int64_t lines = breaks + (text.as_string().empty() || text.as_string().ends_with('\n') ? 0 : 1);
     EXPECT_EQ(bytes(fallback), static_cast<std::int64_t>(text.as_string().size()) + lines) << text.as_string();

@@ -1,4 +1,4 @@
-// Axes, the front of the best, curves with gaps, bars: what is drawn, by counting it.
+// Plots: axes, the Pareto front, curves with gaps, bars. The tests count the drawn elements.
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -165,7 +165,7 @@ TEST(Curves, ThinningKeepsTheExtremesAndTheGaps) {
   EXPECT_TRUE(has([](const CurvePoint& p) { return p.value == 100; }));
   EXPECT_TRUE(has([](const CurvePoint& p) { return std::isnan(p.value); }));
   for (std::size_t i = 0; i + 1 < thin.size(); ++i) {
-    const bool gap = std::isnan(thin[i].value);  // stands in front of its interval
+    const bool gap = std::isnan(thin[i].value);  // the gap comes before its interval
     EXPECT_TRUE(gap || thin[i].step <= thin[i + 1].step + 25) << i;
   }
   points.resize(800);

@@ -1,4 +1,4 @@
-// Tables of a page: HTML, LaTeX, and the files that they are read from, whole and damaged.
+// Tables of a report page, as HTML and LaTeX, and the files that they are read from, intact and damaged.
 #include <gtest/gtest.h>
 
 #include <array>
@@ -90,7 +90,7 @@ class Tables : public ::testing::Test {
   TemporaryFolder folder_;
 };
 
-// A cell of an arm: what a page reads of it.
+// The fields of a table cell's result that a page reads.
 std::string cell(int seed, int parameters, int macs, int bytes, const std::string& commit) {
   return str(R"({"seed": )", seed,
              R"(, "stages": [{"stage": "first", "parameters": 1, "macs": 1}, {"stage": "last", "parameters": )", parameters,
@@ -189,7 +189,7 @@ TEST_F(Tables, OfUserTextsMakeAPageWithoutTheirMarkup) {
   EXPECT_EQ(page.find("http-equiv"), std::string::npos);
 }
 
-// No such name passes an experiment file's check; the page does not count on that.
+// The check of an experiment file refuses such a name, but the page must not rely on that.
 TEST(ReportPage, OfARunThatBeganAMomentAgo) {
   ReportRun run{.path = "runs/a b/1", .name = "x<script>", .label = "x<script>", .metric = &usual_metric()};
   run.state = "begun";
@@ -255,7 +255,7 @@ TEST(RunTables, ANetworkThatAdmmTimedIsThatOfTheStageThatFactorises) {
   EXPECT_EQ(stages_table(run, "s").rows[1][10].text, "4 → 2");
 }
 
-// A task whose first metric decides and whose second is what people read. The history has the first alone.
+// The first metric of the task decides, the second is plotted. The history holds only the first.
 TEST(RunTables, PicturesShowThePicturedMetricOfTheStagesEnd) {
   constexpr std::array<Metric, 2> metrics{
       Metric{.key = "cost", .column = "cost", .heading = "cost", .more_is_better = false},

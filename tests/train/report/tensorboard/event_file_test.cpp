@@ -12,7 +12,7 @@ namespace {
 
 using testing::hex;
 
-// What the file gains behind its first record.
+// The bytes that add_scalars appends to the file.
 std::string gained(EventFile& file, const std::vector<EventScalar>& scalars, std::int64_t step) {
   const std::size_t before = file.bytes().size();
   file.add_scalars(step, scalars);
@@ -26,7 +26,7 @@ TEST(EventFile, ChecksumsAreThoseOfRfc3720) {
   EXPECT_EQ(crc32c(""), 0u);
 }
 
-// As tensorboard's own writer has them.
+// The same bytes as from tensorboard's own writer.
 TEST(EventFile, BeginsWithItsVersion) {
   EXPECT_EQ(hex(EventFile(1.0).bytes()), "1800000000000000a37f4b2209000000000000f03f1a0d627261696e2e4576656e743a3286bf577a");
 }

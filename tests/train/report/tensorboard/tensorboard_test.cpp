@@ -1,4 +1,4 @@
-// Run folders by hand, exported: which events, where, and what is refused before anything is written.
+// Exports hand-made run folders: which events go where, and what is refused before anything is written.
 #include "train/report/tensorboard/tensorboard.h"
 
 #include <gtest/gtest.h>

@@ -15,7 +15,7 @@
 namespace cub {
 
 struct DeviceRadixSort {
-  // Stable, by bits begin_bit to end_bit of the keys. Without memory: only tells how much it needs.
+  // Stable sort by bits begin_bit to end_bit of the keys. Without memory it only reports how much it needs.
   template <class Key, class Value>
   static cudaError_t SortPairs(void* memory, std::size_t& bytes, const Key* keys_in, Key* keys_out, const Value* values_in,
                                Value* values_out, int count, int begin_bit, int end_bit, cudaStream_t stream) {

@@ -1,5 +1,5 @@
-// The words of core/cuda/kernel/instructions.cuh, said to the simulated GPU. Found in front of that header by the kernels'
-// sources.
+// The simulated GPU's version of core/cuda/kernel/instructions.cuh. The kernels' sources find it before that header in the
+// include path.
 #pragma once
 
 #include <cuda_runtime.h>
@@ -52,9 +52,9 @@ struct Fragments {
   unsigned a[4], b[2];
 };
 
-// number_of(register, half) of element k of a row of A or column of B, kPerRegister elements to a register. A: registers 0 and 2
-// hold row lane / 4, 1 and 3 the row eight below; 2 and 3, and B's register 1, the second half of the depth. Within a half, four
-// neighbouring lanes share a row. (PTX ISA, "Matrix Fragments for mma.m16n8k8" and "mma.m16n8k16".)
+// number_of(register, half): element k of a row of A or a column of B, kPerRegister elements to a register. A's registers 0 and 2
+// hold row lane / 4, its registers 1 and 3 the row eight below. A's registers 2 and 3 and B's register 1 hold the second half of
+// the depth. Within a half, four adjacent lanes share a row. (PTX ISA, "Matrix Fragments for mma.m16n8k8" and "mma.m16n8k16".)
 template <int kPerRegister, class Number>
 void mma(float (&d)[4], const unsigned (&a)[4], const unsigned (&b)[2], const Number& number_of) {
   constexpr int kHalf = 4 * kPerRegister;
