@@ -144,7 +144,7 @@ struct Field {
   std::size_t timed = 0;
 };
 
-// Empty if `sides` is. Throws InternalError if no side agrees with ours.
+// Empty if `sides` is. Throws InternalError if no usable side is left.
 Field field_of(std::span<const RotatedSide> sides, const std::vector<float>& expected, const RotatedCase& rotated, Device device,
                std::size_t calls, Refusals& refusals) {
   if (sides.empty()) return {};

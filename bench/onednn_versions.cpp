@@ -7,7 +7,7 @@
 // TYPE is f32 or bf16, PASS forward, backward_input or backward_weight. The program first prints the version that it was built
 // for and the one that it runs. It answers a case with one field per way: its name, '=' and the magnitude of its result. It
 // answers `run` with one time per way, in ms. Fields are separated by tabs. All ways read and write tensors in tessera's layouts
-// (NHWC, weights [out, kernel, kernel, in]). If it computes in other layouts, the reorders are timed with it. The gradient of
+// (NHWC, weights [out, kernel, kernel, in]). If a way computes in other layouts, the reorders are timed with it. The gradient of
 // a weight is f32 in both types.
 #include <dnnl.hpp>
 

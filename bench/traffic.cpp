@@ -15,7 +15,7 @@ constexpr std::int64_t kLanes = 8;
 constexpr std::size_t kMostArrays = 5;
 using Arrays = std::array<float*, kMostArrays>;
 
-// `arrays` holds the arrays that are read, then those that are updated, then those that are written. The values do not change.
+// `arrays` holds arrays that are read, then updated ones, then written ones. An update leaves values of 1 as they are.
 template <int kReads, int kUpdates, int kWrites, bool kPast>
 void move(const Arrays& arrays, std::int64_t count) {
   cpu::parallel_parts(count / kLanes, cpu::parts_for(count), [&](std::int64_t begin, std::int64_t end, int) {

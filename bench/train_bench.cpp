@@ -1,8 +1,8 @@
 // Times a training step against PyTorch in the same run. Both have the same weights and batches. The first losses are compared,
 // then both take turns, so that the machine's drift affects both alike. The rival's settings are memory layout, malloc, ATen's
 // instruction set, compilation and what waiting threads do. A short sweep chooses up to three within 1.5 times its best for every
-// round, and their fastest is the rival. On a GPU the settings are layout, compilation and graphs. Two within 1.1 times the best
-// take part and also the faster eager one. The last line says whether targets are reached. With --compressed the rival is our
+// round, and their fastest is the rival. On a GPU the settings are layout, compilation and graphs. Up to two within 1.1 times the
+// best take part, and the faster eager one. The last line says whether targets are reached. With --compressed the rival is our
 // dense network instead. Exit codes: 0 measured, even if targets are missed, 1 the comparison is void (losses differ, rival
 // crippled), 2 PyTorch is missing or bad arguments.
 #include <fmt/format.h>

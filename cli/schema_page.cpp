@@ -97,7 +97,7 @@ std::vector<Section> sections_of(const std::vector<SchemaEntry>& entries) {
              std::string_view("(.[").find(other.path[entry.path.size()]) != std::string_view::npos;
     };
     std::string block = block_of(entry.path);
-    // A block with keys is the head of a section, not a row.
+    // A block of the file or of a stage heads a section of its own if it has keys. Other entries are rows.
     const bool heads = (block.empty() || block == "stages[]") && std::ranges::any_of(entries, has_keys);
     if (heads) block = entry.path == "stages" ? "stages[]" : entry.path;
     auto section = std::ranges::find(sections, block, &Section::block);

@@ -276,7 +276,7 @@ std::vector<BlockProblem> FactorisePass::try_prepare(std::unique_ptr<Module>& ro
     std::int64_t multiple_of = 0;  // the largest that divides the multiples of all rules
     for (const Group& group : groups(*matched, problems)) {
       std::vector<RankLayer> layers = choose({root, input, means}, *matched, group, problems);
-      if (means.veto != nullptr || !group.ranks->explicit_ranks.empty()) continue;  // a pass with a clock is not a plan
+      if (means.veto != nullptr || !group.ranks->explicit_ranks.empty()) continue;  // only plans, without a clock, compare rules
       std::ranges::move(layers, std::back_inserter(with_spectra));
       multiple_of = std::gcd(multiple_of, group.ranks->multiple_of);
     }

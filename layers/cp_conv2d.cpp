@@ -71,7 +71,7 @@ CpConv2d::CpConv2d(const CpConv2dConfig& config)
   const Conv2dConfig& conv = config.conv;
   const std::int64_t rank = config.rank;
   const bool vertical = conv.kernel.h > 1, horizontal = conv.kernel.w > 1;
-  // If a direction has no filter, the other direction's filter takes its stride and padding. Without one, out_factor does.
+  // If a direction has no filter, the other direction's filter takes its stride and padding; if neither has, out_factor does.
   Conv2dOptions rows{
       .stride = {conv.stride.h, 1}, .padding = {conv.padding.h, 0}, .dilation = {conv.dilation.h, 1}, .groups = rank};
   Conv2dOptions columns{

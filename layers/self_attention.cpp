@@ -23,8 +23,8 @@ const SelfAttentionConfig& checked(const SelfAttentionConfig& config) {
   return config;
 }
 
-// Pairs of a query and a key that sees it, in one sequence of `positions`. A query sees itself and at most reach - 1 keys before
-// it. If attention is not causal, it also sees as many keys after it.
+// Pairs of a query and a key that it sees, in one sequence of `positions`. A query sees itself and at most reach - 1 keys before
+// it. If attention is not causal, it also sees at most reach - 1 keys after it.
 std::int64_t pairs(std::int64_t positions, const SelfAttentionConfig& config) {
   const std::int64_t reach = config.window == 0 ? positions : std::min(config.window, positions);
   const std::int64_t triangle = reach % 2 == 0 ? product_of({reach / 2, reach + 1}) : product_of({reach, (reach + 1) / 2});

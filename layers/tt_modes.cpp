@@ -12,7 +12,7 @@ namespace {
 
 constexpr std::int64_t kMostSplit = std::int64_t{1} << 40;  // above this size the search takes seconds
 
-// `factor` multiplied `count` times.
+// `factor` to the power of `count`, the number of modes.
 std::int64_t power_of(std::int64_t factor, std::int64_t count) {
   return product_of(Modes(static_cast<std::size_t>(count), factor));
 }

@@ -65,7 +65,7 @@ Contestant AttentionWorkload::step() const {
 
 double AttentionWorkload::flops() const {
   const Var y = pattern_ ? sparse_attention(q_, k_, v_, pattern_) : attention(q_, k_, v_, {.causal = true});
-  return kProducts * static_cast<double>(y.node()->op->multiply_adds(y.shape()));  // macs of two products, two flops each
+  return kProducts * static_cast<double>(y.node()->op->multiply_adds(y.shape()));  // the macs of two = the flops of one
 }
 
 std::int64_t AttentionWorkload::bytes() const {

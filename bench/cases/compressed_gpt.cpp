@@ -23,7 +23,7 @@ constexpr std::uint64_t kSeed = 1;
 constexpr const char* kName = "tessera, compressed MLPs";
 
 struct Form {
-  std::string name;  // the name that is printed
+  std::string name;  // the name in tables and result rows
   Change compress;
   Change dense;  // to a dense network that computes the same function
   std::int64_t compared_steps;  // first steps, whose losses must agree

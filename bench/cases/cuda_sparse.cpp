@@ -94,7 +94,7 @@ std::function<Tensor(const Tensor&)> kept_of(const SparseWeightPtr& weight) {
   };
 }
 
-// Dense products: with the composed weight or, for its gradient, of the whole matrix. Both are in the dtype of x.
+// Products with the dense composed weight, or those that give its whole gradient. Weight and gradient have the dtype of x.
 std::vector<RotatedSide> dense_sides(ConvPass pass, const LinearShape& shape, const Operands& t) {
   const auto [rows, in, out] = shape;
   std::vector<Product> products;

@@ -25,8 +25,8 @@ constexpr std::int64_t kMostCalls = 50;
 constexpr std::int64_t kSweepCalls = 6;
 constexpr int kReflections = 3;
 
-// Reflects every row of x in a random hyperplane: x (I - 2 v v'), which keeps the singular values. It takes O(n^2) operations,
-// a random orthogonal matrix would take n^3.
+// Reflects every row of x in a random hyperplane: x (I - 2 v v'), which keeps the singular values. It takes O(n^2) operations.
+// A random orthogonal matrix would take n^3.
 void reflect_rows(std::vector<double>& x, std::int64_t n, std::uint64_t seed) {
   const Tensor drawn = Tensor::empty({n}, DType::f64);
   fill_normal(drawn, RngStream(seed, "svd_cases", "reflection"), 0, 1);

@@ -38,7 +38,7 @@ class CpFormat final : public LargerConvFormat {
       cost.macs += rank * taps * positions;
       cost.activations += rank * positions;
     };
-    // The vertical filter has only the stride of rows. If a horizontal filter follows, the columns are still the input's.
+    // If a horizontal filter follows, the vertical one has only the stride of rows, so the columns are still the input's.
     const std::int64_t columns = layer.kernel.w > 1 ? layer.input.w : layer.output.w;
     add(layer.kernel.h, layer.output.h * columns);
     add(layer.kernel.w, layer.output_positions());

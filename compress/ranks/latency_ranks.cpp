@@ -110,7 +110,7 @@ class LatencySearch {
     return choice;
   }
 
-  // Milliseconds that the layers save, by their separate times.
+  // Milliseconds that the layers save when each is timed alone.
   double saved(const Choice& choice) const {
     double sum = 0;
     for (std::size_t i = 0; i < choice.size(); ++i) sum += options_[i].front().ms - options_[i][choice[i]].ms;

@@ -75,7 +75,7 @@ std::vector<LatencyTable::Levels> LatencyTable::levels_of(const TimedLayer& time
   const std::vector<std::int64_t> largest = timed.layer.format->largest_ranks(timed.layer.dense);
   std::vector<Levels> levels;
   if (largest.size() > kRanksOfGrid) return levels;
-  // Two ranks have 4 x 4 levels, and full ranks are not timed. Between levels time follows the MACs, which are bilinear.
+  // Two ranks have 4 x 4 points; that of both full is not timed. Between points time follows the MACs, which are bilinear.
   const std::size_t count = largest.size() == 1 ? kPoints : 4;
   for (const std::int64_t each : largest) levels.push_back(rank_levels(each, multiple_of, count));
   return levels;

@@ -18,7 +18,7 @@
 namespace tessera {
 namespace {
 
-// In a quiet reading a thread may wait for a core for this share of it, or for this long, because waking a thread takes time.
+// In a quiet reading a thread waits for a core at most this share of it, or this long if that is more: waking takes time.
 constexpr double kQuietShare = 0.05;
 constexpr double kQuietSeconds = 200e-6;
 constexpr int kMostAgain = 3;  // times that one round is read again
@@ -74,7 +74,7 @@ std::vector<Reading> readings_on_gpu(std::span<const Contender> contenders, Devi
     for (const Contender& contender : contenders) readings.push_back(replayed(contender, device));
     all_replayed = true;
     return readings;
-  } catch (const std::exception& error) {  // as in StepGraph: reading the device while recording throws no DeviceError
+  } catch (const std::exception& error) {  // as in StepGraph: reading the device while recording throws InternalError
     log_warning(
         str("timing on ", device, ": the work could not be recorded, and is timed as the host queues it: ", error.what()));
   }

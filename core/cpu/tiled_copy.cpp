@@ -13,7 +13,7 @@ namespace {
 constexpr std::int64_t kLanes = 8;
 constexpr std::int64_t kTile = 32;  // elements of a tile in either dimension: two cache lines
 constexpr std::int64_t kLine = 16;
-constexpr std::int64_t kAhead = 8;  // tiles between the current one and the one that is prefetched
+constexpr std::int64_t kAhead = 8;  // the tile that is prefetched is this many tiles after the current one
 constexpr std::int64_t kLarge = 4 << 20;  // elements; a larger target is written past the caches
 
 // The blocks of a copy. A dimension that is contiguous in the source or in the target is cut into pieces of kTile elements; one

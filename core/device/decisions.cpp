@@ -18,7 +18,7 @@ constexpr int kLeastRounds = 5;
 constexpr int kMostRounds = 15;
 constexpr double kEnough = 0.06;  // seconds of the fastest candidate, over all rounds, after which timing ends
 constexpr double kHopeless = 1.3;  // a candidate slower than this times the lowest median gets no further round
-// A smaller gain is noise. The first candidate wins such near-ties, because it is the one that all machines share.
+// A smaller gain is noise. The first candidate wins near-ties, because it is the default wherever nothing is measured.
 constexpr double kDisplaces = 0.97;
 
 // The scopes in force. The last one decides.

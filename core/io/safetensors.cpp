@@ -34,7 +34,7 @@ std::uint64_t read_length(std::string_view bytes, std::string_view origin) {
   return length;
 }
 
-// The bytes that shape and dtype require. A size of 0 counts as 1 in the overflow check, so that no order of sizes hides one.
+// Bytes that shape and dtype require. A size of 0 counts as 1 in the overflow check: no order of sizes then hides an overflow.
 std::int64_t checked_bytes(const Entry& entry, std::string_view origin) {
   const int bits = safetensors::bits_of(entry.dtype);
   std::int64_t total = std::max(bits, 1);

@@ -118,7 +118,7 @@ std::string RealVfs::read_file(const Path& path) try {
   std::string bytes(static_cast<std::size_t>(std::max<off_t>(status.st_size, 0)), '\0');
   std::size_t size = 0;
   while (true) {
-    if (size == bytes.size()) bytes.resize(size + 4096);  // an extra read finds the end, also of files of unknown size
+    if (size == bytes.size()) bytes.resize(size + 4096);  // an extra read finds the end, also where stat does not know the size
     const ssize_t count = retry_on_interrupt([&] { return calls_.read(file.get(), bytes.data() + size, bytes.size() - size); });
     if (count < 0) fail("read", path, errno);
     if (count == 0) break;

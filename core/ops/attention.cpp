@@ -14,7 +14,7 @@ namespace {
 struct Packing {
   std::int64_t heads, kv_heads, width;
 
-  // Views of the gradients in one contiguous tensor.
+  // Views of q, k and v, or of their gradients, in one contiguous tensor.
   AttentionGrads parts(const Tensor& packed) const {
     const Tensor all = packed.reshape({packed.dim(0), packed.dim(1), heads + 2 * kv_heads, width});
     return {all.slice(2, 0, heads), all.slice(2, heads, heads + kv_heads), all.slice(2, heads + kv_heads, heads + 2 * kv_heads)};

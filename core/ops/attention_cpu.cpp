@@ -255,7 +255,7 @@ class Worker {
   std::int64_t pitch_;
   Tensor memory_, pair_memory_;
   FetchAhead ahead_;
-  attention::PairedTile pairs_;  // null: not read by the worker's pass
+  attention::PairedTile pairs_;  // those that the worker's pass does not read are null
   std::int64_t held_ = -1;
   float *k_, *v_, *grad_k_ = nullptr, *grad_v_ = nullptr, *q_rows_, *g_rows_, *y_rows_, *q_, *g_, *out_, *scores_, *log_sums_,
                   *inner_;

@@ -16,7 +16,7 @@ constexpr std::int64_t kMostUnits = 65536;
 
 std::int64_t units_of(const AttentionPatternOptions& o) { return ceil_div(o.positions, o.block); }
 
-// Distance between the nearest pair of units that is wholly outside the band.
+// Distance, in units, of the nearest two units all of whose pairs are outside the band.
 std::int64_t nearest_beside_band(const AttentionPatternOptions& o) { return ceil_div(o.band - 1, o.block) + 1; }
 
 // Pairs of units outside the band that a head keeps.

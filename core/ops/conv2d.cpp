@@ -42,7 +42,7 @@ class Conv2dOp final : public Op {
   Conv2dOptions options_;
 };
 
-// A convolution with its ReLU, used when no graph is recorded. Profiles and numeric checks know it by its name.
+// A convolution with its ReLU, used if !grad_enabled(). Profiles and numeric checks know it by its name.
 class Conv2dReluOp final : public Op {
  public:
   explicit Conv2dReluOp(std::int64_t taps) : taps_(taps) {}

@@ -19,7 +19,7 @@ namespace {
 
 using Method = Conv2dPlan::Method;
 
-constexpr std::int64_t kTensorCoreChannels = 8;  // half types round both channel numbers of a convolution up to this
+constexpr std::int64_t kTensorCoreChannels = 8;  // half types pad both numbers of channels to a multiple of this
 constexpr std::size_t kMostOwn = 4;
 
 constinit bool libraries_alone = false;

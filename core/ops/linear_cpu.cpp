@@ -273,7 +273,7 @@ constexpr std::array<const char*, 3> kRowWayNames{"library", "one_thread", "team
 RowWay row_way(const Tensor& x, const Tensor& weight, const Tensor& bias, const Tensor& y, bool relu) {
   const Sizes s{1, x.dim(1), y.dim(1), y.dtype()};
   const bool constant = ConstantWeights::current() != nullptr;
-  // If the weight is read from memory, the team goes first: it was the fastest (docs/decisions/008-single-rows-from-memory.md).
+  // For a weight from memory, our loop in a team goes first: the fastest there (docs/decisions/008-single-rows-from-memory.md).
   const bool from_memory = constant && weight.bytes() >= kLeastSweptBytes;
   const auto ways = from_memory ? std::array{RowWay::team, RowWay::library, RowWay::one_thread}
                                 : std::array{RowWay::library, RowWay::one_thread, RowWay::team};

@@ -47,7 +47,7 @@ class SparseOp final : public Op {
   Conv2dOptions options_;
 };
 
-// A convolution with its ReLU, used when no graph is recorded. Profiles and numeric checks know it by its name.
+// A convolution with its ReLU, used if !grad_enabled() and without a residual. Profiles and numeric checks know it by its name.
 class SparseConv2dReluOp final : public Op {
  public:
   explicit SparseConv2dReluOp(SparseWeightPtr weight) : weight_(std::move(weight)) {}

@@ -232,7 +232,7 @@ TEST(Admm, PullsTheGradientsOfConstrainedWeightsOnly) {
                u = values(known.tensors.at("u.fc")), pulled = values(fc.parameter("weight").grad());
     for (std::size_t i = 0; i < g.size(); ++i) EXPECT_NEAR(pulled[i], g[i] + 0.25 * (w[i] - z[i] + u[i]), 1e-5);
     EXPECT_EQ(values(fc.parameter("bias").grad()), values(bias));
-    fc.parameter("weight").zero_grad();  // the weight is frozen
+    fc.parameter("weight").zero_grad();  // as a frozen weight, which has no gradient
     admm.after_backward(*model, state);
     EXPECT_FALSE(fc.parameter("weight").grad().defined());
   }

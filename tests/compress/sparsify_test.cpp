@@ -255,7 +255,7 @@ TEST_P(SparseFactors, AnswerWhatTheFactoredLayerDoes) {
         const Result found = run(*after, training);
         EXPECT_LE(relative_error(found.y, want.y), 1e-5);
         EXPECT_LE(relative_error(found.grad_x, want.grad_x), 1e-5);
-        std::vector<double> grads, want_grads;  // compared together: a bias before a norm has gradient zero
+        std::vector<double> grads, want_grads;  // compared relative to the largest of all: that of a bias before a norm is zero
         for (const auto& [of, grad] : want.grads) {
           ASSERT_TRUE(found.grads.contains(of)) << of.size() << " values";
           grads.insert(grads.end(), found.grads.at(of).begin(), found.grads.at(of).end());

@@ -34,7 +34,7 @@ class AdmmKill : public ::testing::Test {
   }
   static void expect_done(const Outcome& outcome) { ASSERT_EQ(outcome.exit_code, 0) << outcome.output; }
 
-  // Repeats until every timing has a recorded answer: the network without conv1 is timed once its choice is met.
+  // Repeats until every timing has a recorded answer: only a run that replays conv1's verdict times the network without conv1.
   void choose() {
     write_bytes(folder_ / "held.yaml", held_experiment(kStages));
     for (int i = 0; i < 3; ++i) {

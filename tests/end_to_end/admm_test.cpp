@@ -173,7 +173,7 @@ TEST_F(AdmmRuns, RhoAndRanksAreTheForksToChange) {
 TEST_F(AdmmRuns, LayersThatAClockLeavesDenseAreNotHeld) {
   const std::vector<std::string> both{"stages[1].admm.keep=faster", "stages[1].admm.layers=conv*", "stages[1].admm.ranks.in=1",
                                       "stages[1].admm.ranks.out=4", "stages[1].train=13s"};
-  // The network without conv1 is timed once its choice is met.
+  // Only a run that replays conv1's verdict times the network without conv1.
   std::string last = "first";
   expect_done(run_program(train(last, joined(both, {"deterministic=false"}))));
   for (const std::string next : {"second", "third"}) {

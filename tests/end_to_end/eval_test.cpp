@@ -17,7 +17,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// Steps 1-12, then 13-26 with the factorisation. The checkpoint of step 19, an epoch's end, is in mid averaging stage.
+// Steps 1-12, the factorisation (step 13), steps 14-25. Step 19 ends an epoch in the middle of the stage with averages.
 constexpr const char* kBlocks = R"(
 deterministic: true
 data: {name: glyphs, count: 200, test_count: 50, batch: 30, val: 0.1}

@@ -170,7 +170,7 @@ TEST_F(Images, DataCheckFailsOnLeaksAndBrokenFiles) {
   expect({"train", file_, "--runs", folder_ / "runs", "data.on_bad_image=skip"}, 0, "leaves out 1 file");
 }
 
-// `data check` reports a truncated image. Before training only the statistics, if they are measured, find it.
+// `data check` reports a truncated image. Before training it is found only if the statistics are measured and read it.
 TEST_F(Images, ATruncatedJpegIsFoundBeforeTrainingByWhatReadsIt) {
   cut(folder_ / kHeldOut);
   expect({"validate", file_}, 0, "ok");

@@ -91,7 +91,7 @@ TEST_F(PruneRuns, KilledAndResumedTheyEndWithTheSameBytesAtTargetsOfTheirOwn) {
   EXPECT_EQ(kept(run_in("killed")), 58);
 }
 
-// The scores use the statistics of batches, which more than one thread reads.
+// The network has a batch norm, whose statistics are those of batches, and two threads load the batches.
 TEST_F(PruneRuns, KilledAndResumedTheyEndWithTheSameBytesByGradients) {
   write_bytes(folder_ / "tiny.yaml", tiny_experiment(kRest, {.threads = "{compute: 1, loader: 2}", .batch_norm = true}));
   expect_to_survive({"stages[1].prune.score=taylor", "stages[1].prune.score_batches=3"});

@@ -316,7 +316,7 @@ TEST_F(ReportInABrowser, ShowsEachPartWithinThePage) {
     std::map<std::string, int> shown;
     for (const Value& box : told.at("boxes").as_list()) {
       const Box place{box.at("left").as_int(), box.at("top").as_int(), box.at("right").as_int(), box.at("bottom").as_int()};
-      if (place.right <= place.left) continue;  // hidden under a summary
+      if (place.right <= place.left) continue;  // hidden in a closed <details>
       const std::string what = box.at("what").as_string();
       SCOPED_TRACE(str(what, " at ", place.top));
       ASSERT_GE(place.left, 0);

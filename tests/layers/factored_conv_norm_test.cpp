@@ -48,7 +48,7 @@ void randomise(Module& module) {
   }
 }
 
-// Also gives the norms statistics of a few training steps.
+// Randomises the parameters and gives the norms the statistics of a few training steps.
 void train_some(Module& module) {
   randomise(module);
   const NoGrad no_grad;

@@ -138,7 +138,7 @@ TEST(TtLinear, PartsWhereTheHalvesAreCheapest) {
   EXPECT_EQ(4 * halves.macs, 1024 * 1024);
 }
 
-// Cores of 2^20 elements may represent a matrix with other halves whose costs overflow.
+// Cores of 2^20 elements may represent a matrix for which other halves cost more MACs than an integer counts.
 TEST(TtLinear, HalvesThatCannotBeCountedAreNotTheCheapest) {
   constexpr std::int64_t kSize = 1 << 20;
   const TtHalves halves = tt_halves({1, kSize, 1, kSize}, {kSize, 1, kSize, 1}, std::vector<std::int64_t>{1, 1, 1});

@@ -86,7 +86,7 @@ std::vector<OptimizerConfig> both() {
   return {{SgdConfig{.momentum = 0.9, .nesterov = true, .weight_decay = 1e-2}}, {AdamWConfig{.weight_decay = 0.1}}};
 }
 
-// The norm also has the same bytes, on any number of threads. The weights are those of a step that gives no norm.
+// A step's norm has the bytes of clipping's norm on any number of threads. The weights are those of a step that gives no norm.
 void expect_norm_of_clipping(const OptimizerConfig& config, DType dtype) {
   SCOPED_TRACE(str(dtype));
   const auto stepped = [&](const Tensor& norm) {

@@ -106,7 +106,7 @@ void release(std::size_t begin, std::size_t end) {
   for (std::size_t i = begin; i < end; ++i) block.threads[i].state = State::ready;
 }
 
-// Releases the block if all threads are at the barrier, or each warp whose threads are all at an exchange. False if none is.
+// Releases all threads if all are at the barrier, or each warp that is wholly at an exchange. Returns whether any was released.
 bool release_waiting() {
   const std::size_t count = block.threads.size();
   if (all_are(0, count, State::at_barrier)) {

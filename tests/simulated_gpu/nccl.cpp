@@ -1,5 +1,5 @@
 // The NCCL functions that tessera calls, by MPI on the memory of the ranks' simulated GPUs. A group's work runs when the group
-// ends, after everything that its stream holds before: otherwise two hosts that wait for each other would both be stuck.
+// ends, after everything that its stream holds before: a host that waits for another with its part still queued blocks both.
 #include <mpi.h>
 #include <nccl.h>
 

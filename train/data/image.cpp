@@ -99,7 +99,7 @@ Image read_image(const fs::path& path) {
   }
 }
 
-// TIFF 6.0: byte order, 42, offset of the first directory. The directory is a count of 12-byte entries: tag, type, count, value.
+// TIFF 6.0: byte order, 42, offset of the first directory, which is a count and then 12-byte entries: tag, type, count, value.
 int exif_orientation(std::string_view tiff) {
   constexpr std::uint32_t kOrientation = 0x0112;
   constexpr std::uint32_t kShort = 3;

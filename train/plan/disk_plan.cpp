@@ -84,7 +84,7 @@ std::int64_t saves_within(std::int64_t steps, std::int64_t every, std::int64_t p
   return timed + improved - both;
 }
 
-// Counts best checkpoints that stay besides stage ends. With newest_only the newest stage's best, even its end, replaces others.
+// Sets which best checkpoints count besides stage ends. With newest_only the newest stage's, even its end, replaces the rest.
 void plan_bests(std::vector<DiskPlan>& stages, const std::vector<std::int64_t>& steps, bool newest_only,
                 std::int64_t steps_per_epoch) {
   DiskPlan* replaced = nullptr;

@@ -136,7 +136,7 @@ class Smoke {
     if (trains) stage.loss = state_.trainer()->take_mean_loss();
     state_.end_stage();
     assume_trained(state_.stage(), state_.model());  // later passes need masks that so few steps may not have made
-    SmokeStage end;  // the part that the table reads, without the trainer
+    SmokeStage end;  // saves the stage's end, from which the table reads the network; it needs no trainer
     save_and_reload(end, false);
     stage.seconds = clock.seconds();
     return stage;

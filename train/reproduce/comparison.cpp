@@ -11,7 +11,7 @@ namespace {
 
 std::string sample_text(const Shape& input) { return str(input.erase(0)); }  // "[1024]" for [1, 1024]
 
-// Compares each input shape of the arm with each of the other arm, as each arm chooses its tuned value. Empty if all agree.
+// Compares each input shape of the arm with each of the other arm: each arm chooses its own tuned value. Empty if all agree.
 std::string why_incomparable(const ArmChoice& arm, const ArmChoice& other) {
   for (const Shape& input : arm.inputs) {
     const auto differs = std::ranges::find_if(other.inputs, [&](const Shape& its) { return its != input; });

@@ -54,7 +54,7 @@ bool within_any(const std::string& key, std::initializer_list<std::string> block
   return std::any_of(blocks.begin(), blocks.end(), [&](const std::string& block) { return within(key, block); });
 }
 
-// With momentum 0 there is no tensor per weight. The optimiser's saved state then does not fit a config with momentum.
+// With momentum 0 the optimiser keeps no tensor per weight, so its saved state fits no config with momentum, nor the reverse.
 bool momentum_appears_or_ends(const Value& before, const Value& after, std::size_t stage) {
   const auto kept = [stage](const Value& root) {
     const Value* momentum = root.at("stages").as_list()[stage].at("optimizer").find("momentum");
@@ -105,7 +105,7 @@ std::string why_fixed(const std::string& key, const Value& before, const Value& 
   const bool rho = within_any(key, {stage + "admm.rho", stage + "admm.rho_end", stage + "admm.balance"});
   const bool sparsity = within(key, stage + "prune.sparsity");
   const auto index = static_cast<std::size_t>(position.stage);
-  // A checkpoint does not depend on the weight and temperature of distillation, so they may change.
+  // A checkpoint does not save the weight and temperature of distillation, so they may change.
   const bool distills =
       within(key, stage + "distill") && (key == stage + "distill.from" || appears_or_ends("distill", before, after, index));
   const bool moves = within_any(key, {stage + "rigl.every", stage + "rigl.end", stage + "rigl.fraction"}) &&

@@ -26,7 +26,7 @@ namespace {
 
 constexpr std::string_view kBatchesTracked = "num_batches_tracked";
 constexpr std::string_view kMask = ".mask";
-constexpr std::size_t kMostSuggested = 2000;  // names compared for a suggestion at most; a forged file may hold a million
+constexpr std::size_t kMostSuggested = 2000;  // with more unexpected names none is suggested; a forged file may hold a million
 
 // The layout with tessera's own names. A file may also have a mask of each parameter, next to it.
 FileLayout own_layout(const std::map<std::string, Shape>& shapes) {

@@ -163,7 +163,7 @@ class DryRun {
     return above;
   }
 
-  // The highest peak. If the steps differ in structure (a library chose other algorithms), only their own peaks are compared.
+  // The highest peak. If the steps differ in structure (a library chose other algorithms), only their peaks are used.
   double highest(const std::vector<std::int64_t>& sizes, std::vector<std::vector<double>> histories) const {
     if (histories.front().size() != histories.back().size()) {
       for (std::vector<double>& history : histories) history = {*std::max_element(history.begin(), history.end())};
@@ -212,7 +212,7 @@ void MemoryPlan::fields(Fields& f) {
 
 MemoryPlan plan_memory(Module& model, const ExperimentConfig& config, const TrainingConfig& training, const DataSplits& data,
                        std::span<const MakeHook> hooks, std::int64_t teachers, const DecisionMap* choices) {
-  // This also applies inside a run, whose clock would time and record shapes that the run never has. Choices that are not in
+  // The scope is needed inside a run too: its clock would time and record shapes that the run never has. Choices that are not in
   // `choices` are measured, as the run that is given them will do.
   const DecisionScope fixed(
       {.measure = choices != nullptr && !config.deterministic, .known = choices != nullptr ? *choices : DecisionMap()});

@@ -94,7 +94,7 @@ std::string ms_per_step(const ProfileReport& report, std::int64_t ns) {
   return milliseconds(static_cast<double>(ns) / static_cast<double>(report.steps()));
 }
 
-// Adds the rate and its share of the peak. Work per nanosecond is 1e9 times that work per second.
+// Adds the rate and its share of the peak. Work per nanosecond is the rate in 1e9 per second, the unit of `peak`.
 void add_rate(Cells& cells, std::int64_t work, std::int64_t ns, double peak) {
   if (work == 0 || ns == 0) {
     cells.insert(cells.end(), 2, "-");

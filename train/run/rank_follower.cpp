@@ -75,7 +75,7 @@ class Follower {
   // The counterpart of a round of RankLeader::time_layers().
   void time_layers(const std::string& round) {
     TESSERA_CHECK(state_, InternalError, "ranks: rank 0 asked for times before the run");
-    state_->forget_training();  // those of the last stage, which otherwise stay until the next stage begins
+    state_->forget_training();  // frees the last stage's trainer and loader, which otherwise stay until the next stage begins
     static_cast<void>(ranks_.all_gather(answer_to_round(round, ranks_.rank(), state_->config(), log_)));
   }
 

@@ -107,7 +107,7 @@ std::vector<int> ranks_that_time(Communicator& ranks, const ExperimentConfig& co
 }
 
 std::vector<std::vector<TimingShare>> timing_rounds(std::span<const RankTiming> timings, std::span<const int> timers) {
-  std::vector<std::pair<std::int64_t, std::vector<RankTiming>>> layers;  // multiply-adds of a layer, and its timings
+  std::vector<std::pair<std::int64_t, std::vector<RankTiming>>> layers;  // multiply-adds of a layer's timings, and the timings
   for (const RankTiming& each : timings) {
     const auto same = [&](const auto& layer) { return layer.second.front().dense == each.dense; };
     auto found = std::ranges::find_if(layers, same);

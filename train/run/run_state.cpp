@@ -13,7 +13,7 @@
 namespace tessera {
 namespace {
 
-// Passes and hooks read batches of epochs from this one on. It is greater than any epoch that a stage trains.
+// Passes and hooks read batches from this epoch of their stage on. It is greater than any epoch that a stage trains.
 constexpr std::int64_t kEpochOfPasses = std::int64_t{1} << 31;
 
 std::uint64_t seed_of(const ExperimentConfig& config) { return static_cast<std::uint64_t>(config.seed); }

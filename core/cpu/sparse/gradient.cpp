@@ -10,7 +10,7 @@
 namespace tessera::cpu::sparse {
 namespace {
 
-// Wanted shares: chunks of positions (each with separate sums) times parts of rows. Enough for 16 threads, whatever their number.
+// Wanted shares, chunks of positions (with separate sums) times parts of rows: enough for 16 threads. Fewer threads use as many.
 constexpr std::int64_t kShares = 16;
 constexpr std::int64_t kMostSums = std::int64_t{1} << 22;  // floats, of all chunks
 

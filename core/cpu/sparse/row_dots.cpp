@@ -9,7 +9,7 @@ namespace {
 
 constexpr std::int64_t kElementsOfAThread = 16384;
 constexpr std::int64_t kRowsAtOnce = 64;  // rows whose dot products are computed before their biases are added
-constexpr std::size_t kGatheredRows = 8;  // in larger groups it pays to gather the columns of x into contiguous memory
+constexpr std::size_t kGatheredRows = 8;  // in groups of so many rows or more, gathering the columns of x pays
 constexpr std::int64_t kSums = 4;  // partial sums per dot product, so that no addition waits for the one before
 
 // Dot products of a row with V vectors, whose columns are read in place by index.

@@ -1,4 +1,4 @@
-// The kernel of the forward pass and of the input's gradient. It multiplies a stage from one buffer while it copies the next one.
+// The kernel of the forward pass and of the input's gradient. It multiplies a stage while it copies the next to a second buffer.
 #pragma once
 
 #include "core/cuda/core_conv/async_copy.cuh"

@@ -105,7 +105,7 @@ T* data_or_null(const Tensor& tensor) {
   return tensor.defined() ? tensor.data<T>() : nullptr;
 }
 
-// Whether all addresses allow packs of 16 bytes of T. Packs of a mask have as many elements, in a quarter or an eighth of that.
+// Whether all addresses allow packs of 16 bytes of T. A mask's packs have as many elements, but a quarter or eighth of the bytes.
 template <class T>
 bool takes_packs(std::initializer_list<const void*> tensors, const void* mask = nullptr) {
   for (const void* const tensor : tensors) {

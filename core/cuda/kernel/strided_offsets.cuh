@@ -69,7 +69,7 @@ bool fits_32_bits(const StridedLoop<N>& loop) {
   return true;
 }
 
-// For a loop that fits 32 bits. A width above 1 needs inner strides of 0 or 1, and must divide the inner size if rows > 1.
+// For a loop that fits 32 bits. A width above 1 needs inner strides of 0 or 1. With several rows, it must divide the inner size.
 template <std::size_t N>
 StridedOffsets<N> strided_offsets(const StridedLoop<N>& loop, int width) {
   StridedOffsets<N> offsets;

@@ -157,7 +157,7 @@ bool may_take(const Engine& engine, const DnnRequest& r) {
   return f32 || !engine.has({CUDNN_NUMERICAL_NOTE_WINOGRAD});
 }
 
-// Type and value of each knob that the configuration sets, sorted by type, because two heuristics often offer the same one.
+// Type and value of each knob that a configuration sets, sorted by type: two heuristics often offer the same configuration.
 std::vector<std::pair<int, std::int64_t>> knobs_of(const DnnBackend& config) {
   std::vector<DnnBackend> choices;
   std::vector<cudnnBackendDescriptor_t> handles;

@@ -78,7 +78,7 @@ int resident_blocks(const BlockShape& block, int shared, const Limits& limits) {
   return std::max(1, std::min({by_shared, limits.threads_per_processor / kBlockThreads, resident_by_registers(block)}));
 }
 
-// One pass of one of the three convolutions: by the kernels of core_conv/ for a core in f32, otherwise by the library.
+// One pass of one of the three convolutions: by the library or, in f32 where plan_core_conv() has a plan, by core_conv/.
 Estimate convolution(Conv2dPass pass, const Conv2dGeometry& geometry, TuckerMath math, const Limits& limits) {
   const auto product = core_conv::library_product(pass, geometry, element_bytes(math), math != TuckerMath::f32);
   Estimate estimate{.flops = geometry.flops(), .bytes = product.bytes, .seconds = core_conv::seconds_of_library(product, limits)};

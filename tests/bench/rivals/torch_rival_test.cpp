@@ -16,7 +16,7 @@ TEST_F(TorchRivalTest, ARivalWithASlowProductIsNotFair) {
   TorchRival rival(program(R"({"version": "0"})", R"(matmul) echo '{"gflops": 60}' ;;)"), {});
   EXPECT_EQ(rival.environment().at("version").as_string(), "0");
   EXPECT_EQ(fair_product(rival, [](int) { return 100.0; }).gflops, 60);
-  double peak = 120;  // each attempt measures a lower peak
+  double peak = 120;  // falls with each attempt, until 60 is at least 0.6 of it
   EXPECT_EQ(fair_product(
                 rival, [&](int) { return peak -= 15; }, [] {})
                 .peak,

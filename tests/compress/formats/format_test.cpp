@@ -128,7 +128,7 @@ TEST_P(FormatTest, CostsAreThoseOfTheLayer) {
   }
 }
 
-// For tucker2 the elements between a 1x1 convolution over 7 x 9 pixels, the 3x3 one with stride 1, and another 1x1; and so on.
+// For tucker2 the elements between a 1x1 convolution over 7 x 9 pixels, the 3x3 one to 5 x 4 pixels, and another 1x1; and so on.
 TEST(Formats, CountTheElementsBetweenTheFactors) {
   const DenseLayer conv{.path = "conv", .out = 7, .in = 5, .kernel = {3, 3}, .input = {7, 9}, .output = {5, 4}};
   const Format& tucker2 = format_named("tucker2");
@@ -149,7 +149,7 @@ TEST(Formats, CountTheElementsBetweenTheFactors) {
   EXPECT_EQ(format_named("tt").cost(rows, tt_ranks(Modes{2})).activations, 11 * 3 * 2 * 5);
 }
 
-// Each tail is a lower bound, and together they give an upper bound (De Lathauwer et al. 2000; Eckart & Young for one mode).
+// Each tail is a lower bound, and together they give an upper bound (De Lathauwer et al. 2000; Eckart & Young for one spectrum).
 TEST_P(FormatTest, ErrorFallsWithRankBetweenTheBoundsOfItsSpectra) {
   const std::vector<std::vector<double>> spectra = format_.spectra(dense_.weight());
   ASSERT_EQ(spectra.size(), format_.largest_ranks(dense_).size());

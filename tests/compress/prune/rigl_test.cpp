@@ -38,7 +38,7 @@ class RiglHook : public ::testing::Test {
   Parameter& weight(const char* layer = "wide") { return model_.child(layer).parameter("weight"); }
   Bits mask(const char* layer = "wide") { return weight(layer).mask().to_vector<std::uint8_t>(); }
   std::int64_t kept(const char* layer) { return std::ranges::count(mask(layer), 1); }
-  // Does what a step does. The gradients are random, from a seed that depends on the step.
+  // Does what a step does, with random gradients that differ from step to step.
   void step(Rigl& rigl, std::int64_t done) {
     StepStateData data;
     rigl.on_step_begin(model_, done - 1, data);

@@ -131,7 +131,7 @@ TEST_F(LatencyRanksTest, LayersOfOneShapeAreTimedOnceAndOnFewPoints) {
   const DecisionScope scope({.measure = true});
   FactorisePass pass(config(1.5));
   pass.prepare(root_, {1, 4, 4, 64}, {.veto = &clock});
-  // Layers a, b and c. Only training treats the network's first layer differently (no gradient of its input).
+  // Layers a, b and c. Only in training, which is not timed here, is the first layer special: it needs no gradient of its input.
   EXPECT_GT(timings["ranks of a"], 5u);
   EXPECT_LE(timings["ranks of a"], LatencyTable::kPoints);
   EXPECT_EQ(timings["ranks of b"], 0u) << "a has its shape";

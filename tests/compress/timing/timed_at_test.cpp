@@ -32,7 +32,7 @@ TEST(TimedAt, PhasesComeBackFromTheirNames) {
   EXPECT_EQ(message_of<ConfigError>([] { phase_named("prefill"); }), "phase is 'prefill'; must be inference, training or decode");
 }
 
-// The keys of decisions end in these texts, so that none may be valid for another machine.
+// The keys of decisions end in these texts, so that no decision serves another machine or number format.
 TEST(TimedAt, NamesAGpuInThePlaceOfThreads) {
   EXPECT_EQ(where_timed({.batch = 32, .machine = "NVIDIA H200"}), "batch 32, inference, NVIDIA H200");
   EXPECT_EQ(where_timed({.batch = 32, .machine = "NVIDIA H200", .tf32 = true}), "batch 32, inference, NVIDIA H200, tf32");

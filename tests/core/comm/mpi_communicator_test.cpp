@@ -35,7 +35,7 @@ TEST(MpiCommunicator, HasSeveralRanks) {
   for (std::size_t r = 0; r < all.size(); ++r) EXPECT_EQ(all[r], std::to_string(r));
 }
 
-// Fewer elements than ranks, pieces of unequal size, no elements, and more elements than MPI sends in one message.
+// Fewer elements than ranks, pieces of unequal size, no elements, and messages above MPI's eager limit.
 TEST(MpiCommunicator, SumsHaveTheBytesOfAddingInTheOrderOfRanks) {
   for (const std::int64_t count : {1, 3, 7, 257, 100003}) {
     expect_sums_in_rank_order<float>(count);

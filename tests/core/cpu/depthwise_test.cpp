@@ -25,8 +25,8 @@ struct Case {
 
 const Extent kNone{0, 0}, kOne{1, 1}, kTwo{2, 2}, kThree{3, 3};
 
-// Channels that fill vectors of 16, 8 or 4, or no vector; output rows in groups of 7, 8 and fewer; a single pixel; padding larger
-// than the image needs; strides that leave pixels unread; work for one thread and for several.
+// Channels that fill vectors of 16, 8 or 4, or no vector; output rows in groups of 7, 8 and fewer; a single pixel; windows that
+// see only padding; strides that leave pixels unread; work for one thread and for several.
 const std::vector<Case> kCases{{1, 1, 1, 2},
                                {2, 7, 7, 16},
                                {1, 14, 21, 32},

@@ -55,7 +55,7 @@ TEST(DeviceClock, OnTheCpuTheWorkRunsAtEachReading) {
   DeviceClock clock(Device::cpu(), [&] { ++runs; });
   for (int reading = 1; reading <= 3; ++reading) {
     EXPECT_GE(clock.seconds(), 0.0);
-    EXPECT_EQ(runs, 1 + reading);  // one more run before the first reading, which is not timed
+    EXPECT_EQ(runs, 1 + reading);  // one untimed run precedes the first reading
   }
 }
 

@@ -59,7 +59,7 @@ TEST(Cp, NoSweepRaisesTheResidual) {
   }
 }
 
-// A sweep solves least squares for each factor in turn, so the approximation of a random tensor improves with every sweep.
+// A sweep solves least squares for each factor in turn, so the error of a random tensor of several modes keeps falling.
 TEST(Cp, SweepsLowerTheError) {
   const Tensor x = random_tensor({7, 3, 3, 5});
   double last = 1;

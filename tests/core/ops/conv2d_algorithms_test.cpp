@@ -136,7 +136,7 @@ TEST_P(Conv2dBf16Algorithm, TakesThePassesThatItIsOffered) {
 INSTANTIATE_TEST_SUITE_P(Cpu, Conv2dBf16Algorithm, ::testing::Values("nhwc", "blocked", "split", "gemm", "winograd_nhwc"),
                          [](const auto& test) { return test.param; });
 
-// Training keeps weights in f32. A product sees them rounded to nearest: 1 + 2^-9 becomes 1, as the next value is 2^-8 away.
+// Training keeps weights in f32. A product sees them rounded to nearest: 1 + 2^-9 becomes 1, as the next value is 1 + 2^-7.
 TEST(Conv2dBf16, WeightsAreRoundedForTheProduct) {
   if (!cpu::onednn_has_bf16()) GTEST_SKIP() << "neither avx512_bf16 nor AMX: the product runs in f32";
   for (const Shape& taps : {Shape{1, 1, 2, 1}, Shape{1, 1, 1, 2}}) {

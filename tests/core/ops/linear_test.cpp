@@ -143,7 +143,7 @@ TEST_P(LinearRow, AgreesWithTheReferenceInBf16) {
         const Tensor rounded = weight.to(DType::bf16);
         const ConstantWeights constant;
         const Tensor got = forward(x, weight, bias, relu);
-        // The result is rounded to 2^-9 of itself: products of bf16 are exact in f32. Without AVX-512 the library also rounds the
+        // The result is rounded by at most 2^-8: products of bf16 are exact in f32. Without AVX-512 the library also rounds the
         // product before it adds the bias.
         const auto exact = [&](const Tensor& added, bool rectified) {
           return forward(in_f64(x), in_f64(rounded), in_f64(added), rectified);

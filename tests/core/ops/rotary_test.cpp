@@ -57,7 +57,7 @@ TEST(Rotary, LeavesAGradientAloneThatSomebodyElseHolds) {
   EXPECT_EQ(grad.to_vector<float>(), before);
   const Tensor shared = x.grad();
   x.set_grad({});
-  backward(mul_scalar(rotary(x, {.heads = 3}), 1), grad);  // only rotary holds the product's gradient
+  backward(mul_scalar(rotary(x, {.heads = 3}), 1), grad);  // only rotary holds the gradient that the product passes to it
   EXPECT_EQ(x.grad().to_vector<float>(), shared.to_vector<float>());
   EXPECT_NE(x.grad().to_vector<float>(), before);
 }

@@ -152,7 +152,7 @@ TEST_F(CheckpointCorruption, FilesOfAnotherRun) {
       expect_found(name, foreign);
       continue;
     }
-    // The foreign manifest is intact but lists other files. The first listed file is the one reported.
+    // The foreign manifest is intact but has other hashes of its files. The first file that differs is the one reported.
     const std::string good = bytes_of(name);
     disk.overwrite(kNewest / name, foreign);
     expect_found("mask.safetensors");

@@ -60,7 +60,7 @@ class RefusingVfs final : public ForwardingVfs {
   std::string prefix_;
 };
 
-// As on a full disk. If one failed removal stopped the others, nothing would ever be removed again.
+// As on a full disk. If one failure stopped the removals after it, nothing would ever be removed again.
 TEST_F(CheckpointStoreTest, NoFailureStopsTheRemovalOfTheOthers) {
   for (const std::string failing : {".latest.tmp-", ".trash-step-00000001-"}) {
     SCOPED_TRACE(failing);

@@ -67,7 +67,7 @@ class Check {
   }
 
  private:
-  // Loads the newest standing checkpoint or the one being saved. If none stands, the error must say so.
+  // load_latest() must give the newest standing checkpoint or the one being saved. If none stands, its error must say so.
   void newest(const CheckpointStore& store) {
     const bool any = !expected_.standing.empty();
     try {

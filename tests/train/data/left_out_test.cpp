@@ -75,7 +75,7 @@ TEST_F(LeftOut, AFileThatCannotBeDecodedIsToldAsItWasListed) {
 
 TEST_F(LeftOut, WhateverBecomesOfTheFileTheDataIsTheSame) {
   images_.add("train/cat/a/x.png", 70);
-  images_.add("train/cat/a.png", 71);  // '.' sorts before '/', but the listing has a folder's files in order first
+  images_.add("train/cat/a.png", 71);  // listed after a/x.png: paths compare name by name, although '.' is before '/'
   for (const char* name : {"train/cat/a/x.png", "train/cat/a.png", "train/cat/9.png", "train/dog/0.png"}) {
     const DataSplits whole = load();
     const std::string bytes = [&] {
@@ -168,7 +168,7 @@ TEST_F(LeftOut, AClassNeedsOneImageToStandIn) {
   images_.add("train/dog/3.png", 7);
   folder_.left_out->erase(folder_.left_out->begin() + 3);
   EXPECT_EQ(class_counts(load_images(config_, 1).train), (std::vector<std::int64_t>{10, 10}));
-  // The split may hold out the only image that is left for validation.
+  // The validation split may hold out the only image that is left of a class.
   folder_.val = 0.5;
   std::string message;
   for (std::uint64_t seed = 1; seed < 20 && message.empty(); ++seed) {

@@ -111,7 +111,7 @@ void expect_plain_bytes(const Image& image, const Frame& frame, std::int64_t cro
   EXPECT_TRUE(std::all_of(guarded.end() - kGuard, guarded.end(), [](auto byte) { return byte == 99; }));
 }
 
-// Scales up and down, from one pixel and from many. Rows have 1, 11 or 32 pixels: below one vector, a partial and whole ones.
+// Scales up and down, from one pixel and from many. Rows of 1, 11 and 32 pixels are 0.1, 1.03 and 3 vectors of 32 bytes.
 TEST(Resample, VectorsHaveTheBytesOfPlainSums) {
   for (const std::int64_t height : {1, 2, 5, 13, 37, 64}) {
     for (const std::int64_t width : {1, 3, 6, 17, 53, 97}) {

@@ -21,7 +21,7 @@ constexpr std::int64_t kLongest = 24;
 
 enum class Kind { gpt2, llama, sparse_llama, wide_gpt2, wide_llama };
 
-// Heads of 64, as in published networks. Few queries of whole vectors have an attention kernel to themselves.
+// Heads of 64, as in published networks. If heads are whole vectors, attention of few queries has a separate kernel.
 bool is_wide(Kind kind) { return kind == Kind::wide_gpt2 || kind == Kind::wide_llama; }
 
 models::Gpt small_gpt(Kind kind) {

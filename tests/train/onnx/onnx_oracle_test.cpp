@@ -67,7 +67,7 @@ class OnnxOracle : public ::testing::Test {
     return std::holds_alternative<std::string>(sizes[1]);
   }
 
-  // The longest sequence the network reads. 300 if it has no limit: rotary positions then reach into a second table.
+  // The longest sequence the network reads. 300 if it has no limit: more than the 256 positions of one table of rotary angles.
   static std::int64_t longest(Module& model) {
     std::int64_t limit = 0;
     for_each_module(model, [&](const Module& module) { limit = std::max(limit, module.sequence_limit()); });

@@ -19,7 +19,7 @@ namespace {
 
 const Classification kTask;
 
-// Gradients are 2/3 of this value. Multiplied by 2^14 they reach f32's limit of 2^128.
+// Gradients are 2/3 of this value: times 2^14 they are just below f32's limit of 2^128, and times 2^15 above it.
 constexpr double kInput = 0x1p114;
 
 class Wide final : public Module {

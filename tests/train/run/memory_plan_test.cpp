@@ -127,7 +127,7 @@ TEST(PlanMemory, WithTheChoicesOfARunIsWhatItTakes) {
   }
 }
 
-// A run takes less than the way that needs most memory. How much less depends on what the processor runs fastest. A mixture of
+// A run mostly takes less than the way that needs most. How much less depends on what the processor runs fastest. A mixture of
 // ways may take more.
 TEST(PlanMemory, IsRarelyExceededByRunsWhoseConvolutionsAClockChooses) {
   for (const std::string& text : networks_of_convolutions()) {

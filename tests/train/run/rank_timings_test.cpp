@@ -1,4 +1,4 @@
-// The timings that decide ranks, sent from rank 0 to another rank and back.
+// The timings that decide the ranks of a factorisation, sent from rank 0 of the run to another process and back.
 #include "train/run/rank_timings.h"
 
 #include <gtest/gtest.h>

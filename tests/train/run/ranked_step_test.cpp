@@ -89,7 +89,7 @@ TEST(RankedStep, SynchronisedNormsTakeTheStepsOfTheWholeBatch) {
   EXPECT_GT(largest_difference(after(true, false), whole), 1e-3);
 }
 
-// Records for each message whether the gradient of fc1 existed already. Without beside(), the adding thread sums the messages.
+// Records for each message whether fc1 had a gradient already. As beside() is null, the thread that adds tensors also sums them.
 class Noting final : public Forwarding {
  public:
   explicit Noting(Parameter& first) : first_(first) {}

@@ -14,7 +14,7 @@
 namespace tessera {
 namespace {
 
-// Removes a checkpoint as soon as one of its files is read.
+// Removes a checkpoint just before one of its files is read.
 class RemovesWhileRead final : public ForwardingVfs {
  public:
   RemovesWhileRead(std::string checkpoint, std::string file)
