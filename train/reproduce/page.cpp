@@ -190,11 +190,16 @@ std::vector<TimedAlone> timed_alone(const TableView& view) {
   return all;
 }
 
+std::string note_of_seeds(const TableFile& file) {
+  if (file.seeds.size() == 1) return str(", of seed ", file.seeds.front(), '.');
+  return str(": mean ", file.seeds.size() < kRunsForDeviation ? "" : "± standard deviation ", "over seeds ", listed(file.seeds),
+             ". Differences are taken seed by seed; the interval is Student's.");
+}
+
 std::string notes(const TableView& view) {
   const TableFile& file = view.file;
-  std::string text = str(capitalised(view.metric->key), " is of the test split, from the last checkpoint: mean ",
-                         file.seeds.size() < kRunsForDeviation ? "" : "± standard deviation ", "over seeds ", listed(file.seeds),
-                         ". Differences are taken seed by seed; the interval is Student's.");
+  std::string text =
+      str(capitalised(view.metric->key), " is of the test split, from the last checkpoint", note_of_seeds(file));
   if (file.tune) {
     const std::string others = others_choices(file);
     text += str(others.empty() ? " Each arm" : " Arms", " chose ", file.tune->key, " from ", file.tune->values.size(),

@@ -166,6 +166,15 @@ TEST_F(Views, SparsityHasAColumnWhereThereIsAny) {
   EXPECT_NE(to_csv(view()).find(",0.8754,,,inference,1,"), std::string::npos);
 }
 
+TEST_F(Views, OneSeedHasNeitherAMeanNorAnInterval) {
+  table_.seeds = {4};
+  const std::string one = to_markdown(view(), "t.yaml", "t.svg");
+  EXPECT_NE(one.find("is of the test split, from the last checkpoint, of seed 4. Each arm chose"), std::string::npos) << one;
+  table_.seeds = {1, 2};
+  const std::string two = to_markdown(view(), "t.yaml", "t.svg");
+  EXPECT_NE(two.find("checkpoint: mean over seeds 1, 2. Differences are taken seed by seed"), std::string::npos) << two;
+}
+
 TEST_F(Views, VerdictsHaveAColumnWhereThereAreAny) {
   add_all("base", 0.50, 0.70, 0.60);
   add_all("other", 0.52, 0.72, 0.62);
