@@ -2,9 +2,11 @@
 """Which measured tables are of older code: has what they depend on changed since the commit that their lines name?
 
 Usage: stale_tables.py [ROOT]
-Lists the tables of docs/benchmarks.md and of configs/tables/results, and the last runs of programs without a table, one a line: name, commit, and how many files of those that
-the table depends on differ from that commit's, or `current`. The files are those of the checkout, changes that are not committed
-included; DEPENDS says which folders a table depends on.
+Lists the tables of docs/benchmarks.md and of configs/tables/results, and the last runs of programs without a table, one a line:
+name, commit, and how many files of those that the table depends on differ from that commit's, or `current`. The files are those of
+the checkout, changes and new files that are not committed included. A table depends on how everything is built, BUILD, on the
+folders in DEPENDS, and one of `tessera reproduce` on the experiments of its arms too. A change of a comment counts. Figures of a GPU
+are not listed: docs/gpu-status.md names their commits.
 Exit status: 0 all are current, 1 some are not, or name a commit that is not in the repository, 2 a line cannot be used.
 """
 import argparse
@@ -18,6 +20,7 @@ import sys
 from benchmark_results import Unusable, results
 from benchmark_tables import REPRODUCED, tables_by_program
 
+BUILD = ("CMakeLists.txt", "CMakePresets.json", "cmake")
 # What the tables of a program, and those of `tessera reproduce`, are measured with.
 DEPENDS = {
     "train_bench": ("core", "layers", "optim", "compress", "train", "bench"),
@@ -32,12 +35,14 @@ DEPENDS = {
     "outlet_bench": ("core", "layers", "compress", "train", "capi", "bench"),
     "ranks_bench": ("core", "layers", "optim", "train", "bench"),
     "veto_bench": ("core", "layers", "compress", "train", "bench"),
+    "onednn_versions": ("core", "bench"),
     REPRODUCED: ("core", "layers", "optim", "admm", "compress", "train"),
 }
-UNTABLED = ("ranks_bench", "veto_bench")
+UNTABLED = ("ranks_bench", "veto_bench", "onednn_versions")
 # In these folders: what no table of a CPU runs, and files of one program, bench/decode_bench.cpp and bench/decode_bench_torch.py.
-NOT_RUN = re.compile(r".*\.(md|cuh?)$|core/cuda/|bench/results/|bench/onednn_versions\.cpp$")
-OF_A_PROGRAM = re.compile(r"bench/([a-z_]+_bench)[._]")
+NOT_RUN = re.compile(r".*\.(md|cuh?)$|core/cuda/|bench/results/")
+OF_A_PROGRAM = re.compile(r"bench/([a-z_]+_bench|onednn_versions)[._]")
+EXPERIMENT = re.compile(r"\bexperiment:\s*[\"']?([^\s,}\"']+)")  # of an arm in a table file
 
 
 def git(root, *words):
@@ -48,13 +53,16 @@ def git(root, *words):
 
 @functools.cache
 def changed_files(root, commit, paths):
-    """The files under `paths` that are other than in the commit; None where the repository lacks it."""
+    """The files under BUILD and `paths` that are other than in the commit; None where the repository lacks it."""
     if git(root, "cat-file", "-e", commit + "^{commit}")[0] != 0:
         return None
-    status, files = git(root, "diff", "--name-only", commit, "--", *paths)
+    status, files = git(root, "diff", "--name-only", commit, "--", *BUILD, *paths)
     if status != 0:
         raise Unusable(f"git diff {commit} failed")
-    return frozenset(files)
+    status, new = git(root, "ls-files", "--others", "--exclude-standard", "--", *BUILD, *paths)
+    if status != 0:
+        raise Unusable("git ls-files failed")
+    return frozenset([*files, *new])
 
 
 def measured_with(file, program):
@@ -96,8 +104,15 @@ def reproduced_tables(root):
             raise Unusable(f"{path}: not JSON: {error}") from error
         if not commits:
             raise Unusable(f"{path}: names no commit")
-        own = f"{pathlib.PurePosixPath(REPRODUCED).parent}/{path.stem}"
-        yield path.stem, commits, differing(root, commits, (*DEPENDS[REPRODUCED], own, f"{own}.yaml"))
+        yield path.stem, commits, differing(root, commits, (*DEPENDS[REPRODUCED], *table_files(root, path.stem)))
+
+
+def table_files(root, name):
+    """The file of a table of `tessera reproduce`, and the experiments of its arms."""
+    folder = pathlib.PurePosixPath(REPRODUCED).parent
+    own = folder / f"{name}.yaml"
+    text = (root / own).read_text(encoding="utf-8") if (root / own).exists() else ""
+    return str(own), *sorted({str(folder / experiment) for experiment in EXPERIMENT.findall(text)})
 
 
 def differing(root, commits, paths, program=""):

@@ -60,6 +60,8 @@ std::string layer_key(const Module& module) {
   return str(module.kind(), to_json(config), structure.empty() ? "" : " of ", structure, frozen);
 }
 
+std::string of_dense_layer(const Module& dense) { return str(" for ", layer_key(dense), " input "); }
+
 // The same for a layer that computes by its children.
 std::string chain_key(const Module& module) {
   std::string key = layer_key(module);
@@ -69,6 +71,14 @@ std::string chain_key(const Module& module) {
 }
 
 }  // namespace
+
+bool holds_keep_choice(const DecisionMap& decisions, const Module& dense, const std::string& where) {
+  const std::string layer = of_dense_layer(dense);
+  return std::ranges::any_of(decisions, [&](const auto& decision) {
+    const std::string& key = decision.first;
+    return key.starts_with(str(kKeepDecision, "layer ")) && key.find(layer) != std::string::npos && key.ends_with(' ' + where);
+  });
+}
 
 void KeepForConfig::fields(Fields& f) {
   f.add("batch", batch,
@@ -140,8 +150,7 @@ struct Veto::Timing {
 Veto::Timing Veto::layer_timing(Module& dense, Module& compressed, const Shape& input, bool first) const {
   const Shape batch = timed_input(input, decides());
   const bool input_gradient = !first || phase() != Phase::training;
-  const std::string key = str("layer ", chain_key(compressed), " for ", layer_key(dense), " input ", batch, ' ',
-                              input_gradient ? "" : "first ", options_.timing.from_memory ? "from memory " : "", where(input));
+  const std::string key = str("layer ", chain_key(compressed), of_dense_layer(dense), batch, ' ', input_gradient ? "" : "first ", options_.timing.from_memory ? "from memory " : "", where(input));
   return {key, phase(), [&dense, &compressed, batch, input_gradient](const TimingOptions& options) {
             return time_layer(dense, compressed, batch, input_gradient, options);
           }};

@@ -27,6 +27,10 @@ inline constexpr std::string_view kLatencyDecision = "latency.";
 // How keys of timings that are only reported, and decide nothing, begin.
 inline constexpr std::string_view kSpeedDecision = "speed.";
 
+// Whether the decisions hold, for a layer like this dense one, that a compressed layer in its place is kept or not. `where` is of
+// where_timed(); form, ranks and input of the timing are not compared.
+bool holds_keep_choice(const DecisionMap& decisions, const Module& dense, const std::string& where);
+
 // `keep_for`: where a compressed layer has to be faster.
 struct KeepForConfig {
   bool decodes = true;  // whether the block may compress networks that write text; not a key of the file

@@ -215,6 +215,24 @@ TEST_F(VetoDecisions, AForkThatLacksThemIsRefusedBeforeItHasAFolder) {
   EXPECT_EQ(told.exit_code, 0) << told.output;
 }
 
+// Those that its checkpoint holds may all be of stages before.
+TEST_F(VetoDecisions, ThoseOfAnotherLayerAreNoneForAFork) {
+  const std::string stages =
+      "stages=[{name: dense, train: 2s}, {name: one, factorise: {layers: conv2, ranks: {out: 2, in: 2}, keep_for: {batch: 8}}}, "
+      "{name: two, factorise: {layers: fc, format: svd, ranks: 2, keep_for: {batch: 8}}}]";
+  const std::string run = train("runs", {stages});
+  const auto fork = [&](const std::string& parent) {
+    return run_program({"fork", parent, "--runs", folder_ / "forks", "--at", "one", "deterministic=true"});
+  };
+  expect_outcome(fork(run), 2,
+                 "fork: stages[2].factorise.keep: faster is decided by a clock, which deterministic: true forbids, and no choice "
+                 "for layer 'fc' at batch 8, folded inference, 2 threads is recorded; replay the choices of a run that has one "
+                 "with train --decisions FILE, or set keep: always");
+  EXPECT_FALSE(std::filesystem::exists(folder_ / "forks"));
+  const Outcome replayed = fork(train("replayed", {stages, "--decisions", run + "/decisions.json"}));
+  EXPECT_EQ(replayed.exit_code, 0) << replayed.output;
+}
+
 TEST_F(Decisions, AFileThatIsNoneIsBadInputAndLeavesNoRun) {
   write_bytes(folder_ / "bad.json", "{\"version\": 2, \"decisions\": {}}");
   expect_outcome(start("bad", {"--decisions", folder_ / "bad.json"}), 2,

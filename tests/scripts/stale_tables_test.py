@@ -16,7 +16,9 @@ from benchmark_lines import dense, infer, train  # noqa: E402
 
 FILES = ("core/ops/relu.cpp", "layers/conv2d.cpp", "optim/sgd.cpp", "admm/rule.cpp", "docs/page.md", "bench/turns.cpp",
          "bench/op_bench.cpp", "bench/infer_bench.cpp", "bench/infer_bench_torch.py", "core/cuda/kernel/a.h", "core/ops/relu.cu",
-         "core/README.md", "configs/tables/small.yaml", "configs/tables/small/arm.yaml", "configs/tables/other.yaml")
+         "core/README.md", "configs/tables/small/arm.yaml", "configs/tables/small/full.yaml", "configs/tables/shared/arm.yaml",
+         "configs/tables/other.yaml", "cmake/flags.cmake", "CMakePresets.json")
+ARMS = "arms:\n  - {name: a, experiment: small/arm.yaml}\n  - name: b\n    experiment: shared/arm.yaml\n    set: [a=1]\n"
 
 
 @unittest.skipUnless(shutil.which("git"), "needs git")
@@ -27,6 +29,7 @@ class StaleTables(unittest.TestCase):
         self.root = pathlib.Path(folder.name)
         for name in FILES:
             self.change(name, "first\n")
+        self.change("configs/tables/small.yaml", ARMS)
         self.git("init", "--quiet")
         self.commit = self.commit_all()
 
@@ -72,6 +75,14 @@ class StaleTables(unittest.TestCase):
         self.change("optim/sgd.cpp", "first\n")
         self.assertEqual(self.listed(0), [line + "current"])
 
+    def test_how_it_is_built_counts_and_so_do_new_files(self):
+        self.results("op_bench", dense("matmul", "64x64x9", "forward", 1.02, commit=self.commit))
+        for count, name in enumerate(("cmake/flags.cmake", "CMakePresets.json", "core/ops/new.cpp"), 1):
+            self.change(name)
+            self.assertEqual(self.listed(1), [f"op_bench: matrix products: {self.commit}: {count} file{'s' if count > 1 else ''} changed"])
+        self.change(".gitignore", "core/ops/new.cpp\n")
+        self.assertEqual(self.listed(1), [f"op_bench: matrix products: {self.commit}: 2 files changed"])
+
     def test_files_that_it_does_not_run_do_not_count(self):
         self.results("op_bench", dense("matmul", "64x64x9", "forward", 1.02, commit=self.commit))
         for name in ("layers/conv2d.cpp", "admm/rule.cpp", "docs/page.md", "bench/infer_bench.cpp", "bench/infer_bench_torch.py",
@@ -100,9 +111,11 @@ class StaleTables(unittest.TestCase):
     def test_a_reproduced_table_depends_on_its_experiments_too(self):
         self.reproduced("small", self.commit, self.commit)
         self.change("configs/tables/other.yaml")
+        self.change("configs/tables/small/full.yaml")  # of no arm
         self.assertEqual(self.listed(0), [f"small: {self.commit}: current"])
-        for count, name in enumerate(("admm/rule.cpp", "configs/tables/small.yaml", "configs/tables/small/arm.yaml"), 1):
-            self.change(name)
+        for count, name in enumerate(("admm/rule.cpp", "configs/tables/small/arm.yaml", "configs/tables/shared/arm.yaml",
+                                      "configs/tables/small.yaml"), 1):
+            self.change(name, ARMS + "# changed\n" if name.endswith("small.yaml") else "changed\n")
             self.assertEqual(self.listed(1), [f"small: {self.commit}: {count} file{'' if count == 1 else 's'} changed"])
 
     def test_a_table_of_several_commits_counts_a_file_that_differs_from_any(self):

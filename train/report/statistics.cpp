@@ -57,10 +57,14 @@ double sample_stddev(std::span<const double> samples) {
   return std::sqrt(sum / static_cast<double>(samples.size() - 1));
 }
 
+std::optional<double> reported_deviation(std::span<const double> samples) {
+  return samples.size() < kRunsForDeviation ? std::nullopt : std::optional(sample_stddev(samples));
+}
+
 std::string mean_text(const Metric& metric, std::span<const double> values) {
   if (values.empty()) return "-";
-  const std::string mean = cell_of(metric, mean_of(values), 2);
-  return values.size() < kRunsForDeviation ? mean : str(mean, " ± ", cell_of(metric, sample_stddev(values), 2));
+  const std::optional<double> deviation = reported_deviation(values);
+  return str(cell_of(metric, mean_of(values), 2), deviation ? str(" ± ", cell_of(metric, *deviation, 2)) : "");
 }
 
 double student_t975(std::int64_t freedom) {

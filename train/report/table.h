@@ -48,7 +48,7 @@ struct TableRow {
 
   CostRange cost_range() const;
   double mean() const;
-  double stddev() const;  // sample standard deviation; 0 for one run
+  std::optional<double> stddev() const;  // of the sample; empty of fewer than three runs
   void fields(Fields& f);
 };
 

@@ -90,7 +90,7 @@ CostRange TableRow::cost_range() const {
 
 double TableRow::mean() const { return mean_of(values); }
 
-double TableRow::stddev() const { return sample_stddev(values); }
+std::optional<double> TableRow::stddev() const { return reported_deviation(values); }
 
 std::string to_markdown(const Table& table) {
   std::string text = str("| experiment | stage | n | ", heading_of(metric_of(table)), " | parameters | MMACs | file KiB |");
@@ -132,7 +132,7 @@ std::string to_csv(const Table& table) {
   for (const TableRow& row : table.rows) {
     const std::string head =
         str(csv_field(row.experiment), ',', csv_field(row.stage), ',', row.values.size(), ',', formatted("%.6f", row.mean()), ',',
-            formatted("%.6f", row.stddev()), ',', row.parameters, ',', row.macs, ',', row.file_bytes);
+            row.stddev() ? formatted("%.6f", *row.stddev()) : "", ',', row.parameters, ',', row.macs, ',', row.file_bytes);
     const CostRange range = row.cost_range();
     const std::string tail =
         str(',', csv_field(processor_of(table, row)), ',', threads_of(table, row), ',', range.least_parameters, ',',
@@ -164,7 +164,8 @@ void TableRow::fields(Fields& f) {
   f.add("threads", threads, {.help = "0 on a GPU"});
   f.add(metric->column, values, {.help = "on the test split, of each run"});
   f.add_computed(str(metric->column, "_mean"), mean(), {.help = "over the runs"});
-  f.add_computed(str(metric->column, "_sd"), stddev(), {.help = "sample standard deviation; 0 for one run"});
+  f.add_computed(str(metric->column, "_sd"), stddev(),
+                 {.help = "sample standard deviation; null of fewer than three runs", .nullable = true});
   f.add("parameters", parameters, {.help = "of the first run's network"});
   f.add("macs", macs, {.help = "per sample, of the first run's network"});
   f.add("file_bytes", file_bytes, {.help = "of its weights on disk"});

@@ -45,11 +45,10 @@ struct RowFields {
     }
     f.add("arm", row.arm, {.help = "its name"});
     f.add("tuned", row.tuned, {.help = "value of the tuned key"});
-    std::optional<double> mean, deviation;
+    std::optional<double> mean, deviation = reported_deviation(row.tests());
     if (!row.cells.empty()) mean = mean_of(row.tests());
-    if (row.cells.size() > 1) deviation = sample_stddev(row.tests());
     f.add(str(column, "_mean"), mean, {.help = "over the seeds; null without any", .nullable = true});
-    f.add(str(column, "_sd"), deviation, {.help = "sample standard deviation; null of fewer than two", .nullable = true});
+    f.add(str(column, "_sd"), deviation, {.help = "sample standard deviation; null of fewer than three", .nullable = true});
     if (with_input) {
       const Shape input = row.input.erase(0);
       f.add_computed("input", std::vector<std::int64_t>(input.begin(), input.end()), {.help = "shape of one sample"});

@@ -25,7 +25,7 @@ std::vector<ScatterPoint> points_of(const TableView& view, bool timed) {
     points.push_back({.name = row.arm,
                       .x = timed ? shown_time(view, row)->time : Summary{.median = seconds, .p10 = seconds, .p90 = seconds},
                       .y = in_unit(*view.metric, mean_of(tests)),
-                      .half = tests.size() < kRunsForDeviation ? 0 : in_unit(*view.metric, sample_stddev(tests)),
+                      .half = in_unit(*view.metric, reported_deviation(tests).value_or(0)),
                       .kind = row.arm == view.file.baseline_arm() ? "baseline" : "arm"});
   }
   return points;

@@ -125,8 +125,14 @@ void check_timings_of_fork(const Origin& origin, const ExperimentConfig& config)
 void check_decisions_of_fork(const Origin& origin, const ExperimentConfig& config) {
   const SavedPoint& start = origin.start();
   const DecisionMap given = recorded_decisions(start.manifest.extra);
-  for (const BlockProblem& problem : undecided_choices(config, given, ready_stages(start.position)))
-    throw ConfigError(str("fork: ", problem.key, ": ", problem.message));
+  const std::size_t first = ready_stages(start.position);
+  std::vector<BlockProblem> problems = undecided_choices(config, given, first);
+  const bool asks = first < config.stages.size() && !stage_vetoes(config.stages[first], config.report).empty();
+  if (problems.empty() && config.deterministic && asks) {
+    std::unique_ptr<Module> model = saved_model(load_point(origin.vfs, start));
+    problems = undecided_layers(config, given, first, model);
+  }
+  for (const BlockProblem& problem : problems) throw ConfigError(str("fork: ", problem.key, ": ", problem.message));
 }
 
 RunFolder make_fork(const Origin& origin, Value config, std::span<const std::string> overrides, const std::string& runs) {

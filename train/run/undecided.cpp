@@ -61,4 +61,27 @@ std::vector<BlockProblem> undecided_choices(const ExperimentConfig& config, cons
   return problems;
 }
 
+std::vector<BlockProblem> undecided_layers(const ExperimentConfig& config, const DecisionMap& given, std::size_t stage,
+                                           std::unique_ptr<Module>& network) {
+  const StageConfig& here = config.stages[stage];
+  if (!config.deterministic || (here.factorise && here.factorise->from)) return {};
+  std::vector<StagePass> passes = stage_passes(here, config.report, {}, Values::zeros);
+  if (passes.empty() || !passes.front().veto->only_faster) return {};
+  const StagePass& first = passes.front();
+  // What else is wrong with the pass is told where it runs.
+  if (!first.pass->try_prepare(network, sample_shape(config.data)).empty()) return {};
+  const std::string where = decided_where(config, *first.veto);
+  std::vector<BlockProblem> problems;
+  for_each_module(*network, [&](const Module& layer) {
+    LayerReport row;
+    if (!first.pass->matches(layer.path(), layer) || holds_keep_choice(given, layer, where)) return;
+    if (first.pass->rewrite(layer, row) == nullptr) return;  // it stays dense, and no clock is asked
+    problems.push_back({str("stages[", stage, "].", first.key, ".keep"),
+                        str("faster is decided by a clock, which deterministic: true forbids, and no choice for layer '",
+                            layer.path(), "' at ", where,
+                            " is recorded; replay the choices of a run that has one with train --decisions FILE, or set keep: always")});
+  });
+  return problems;
+}
+
 }  // namespace tessera

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstddef>
+#include <memory>
 #include <vector>
 
 #include "compress/ranks/block_problem.h"
 #include "core/device/decisions.h"
+#include "core/nn/module.h"
 #include "train/experiment.h"
 
 namespace tessera {
@@ -13,5 +15,10 @@ namespace tessera {
 // What the stages from `first` on would ask a clock and `given` does not hold, by the path of its key in the experiment:
 // "stages[1].factorise.keep". Empty unless the run is deterministic.
 std::vector<BlockProblem> undecided_choices(const ExperimentConfig& config, const DecisionMap& given, std::size_t first = 0);
+
+// The same of each layer that the first pass of this stage would have a clock judge in the network, which is as that pass will
+// find it. The network stays as it is.
+std::vector<BlockProblem> undecided_layers(const ExperimentConfig& config, const DecisionMap& given, std::size_t stage,
+                                           std::unique_ptr<Module>& network);
 
 }  // namespace tessera

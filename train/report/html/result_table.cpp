@@ -7,6 +7,7 @@
 #include "core/config/value.h"
 #include "core/support/error.h"
 #include "core/support/text.h"
+#include "train/report/statistics.h"
 #include "train/tasks/builtin.h"
 
 namespace tessera {
@@ -95,6 +96,12 @@ void add_settings(ResultTable& table, ResultRow& row, const Value& value, const 
   row.train_seconds = first.at("train_seconds").as_double();
 }
 
+// Older programs wrote a deviation of fewer runs than it is reported for.
+void set_seeds(ResultRow& row, std::int64_t seeds) {
+  row.seeds = seeds;
+  if (seeds < static_cast<std::int64_t>(kRunsForDeviation)) row.deviation.reset();
+}
+
 // The sizes are those of the first seed.
 ResultRow row_of_arm(ResultTable& table, const Value& value, const Value& root) {
   const std::string& baseline = root.at("baseline").as_string();
@@ -102,7 +109,7 @@ ResultRow row_of_arm(ResultTable& table, const Value& value, const Value& root) 
   row.baseline = row.name == baseline;
   add_value(table, row, value);
   const Value::List& cells = value.at("cells").as_list();
-  row.seeds = std::ssize(cells);
+  set_seeds(row, std::ssize(cells));
   if (!cells.empty()) {
     const Value& last = cells.front().at("stages").as_list().back();
     row.parameters = last.at("parameters").as_int();
@@ -119,7 +126,7 @@ ResultRow row_of_stage(ResultTable& table, const Value& value, const Value& root
   ResultRow row{.name = str(experiment, ": ", value.at("stage").as_string())};
   row.baseline = table.rows.empty() || !table.rows.back().name.starts_with(experiment + ": ");
   add_value(table, row, value);
-  if (table.metric != nullptr) row.seeds = std::ssize(value.at(table.metric->column).as_list());
+  if (table.metric != nullptr) set_seeds(row, std::ssize(value.at(table.metric->column).as_list()));
   row.parameters = value.at("parameters").as_int();
   row.macs = value.at("macs").as_int();
   row.file_bytes = value.at("file_bytes").as_int();
@@ -208,7 +215,7 @@ HtmlTable to_table(const ResultTable& results, const std::string& id) {
     std::vector<HtmlCell> cells{{row.name},
                                 count_cell(row.seeds),
                                 number_cell(in_units(row.value), "%.2f"),
-                                number_cell(row.seeds < 2 ? std::nullopt : in_units(row.deviation), "%.2f"),
+                                number_cell(in_units(row.deviation), "%.2f"),
                                 count_cell(row.parameters),
                                 number_cell(over(row.macs, 1e6), "%.2f"),
                                 number_cell(over(row.file_bytes, 1024), "%.0f")};

@@ -24,7 +24,7 @@ struct ResultRow {
   std::string name;  // of the arm, or of experiment and stage
   bool baseline = false;
   std::optional<double> value{};  // mean of the metric on the test split; empty where no seed has a figure
-  std::optional<double> deviation{};
+  std::optional<double> deviation{};  // of three seeds or more
   std::int64_t seeds = 0;
   std::optional<std::int64_t> parameters{}, macs{}, file_bytes{};
   std::vector<TimedResult> times{};

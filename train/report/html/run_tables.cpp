@@ -309,12 +309,11 @@ std::vector<TimedPicture> pictures_of(const ResultTable& results) {
     if (!row.value) continue;
     for (const TimedResult& timed : row.times) {
       const std::string label = str("milliseconds at ", timed.at, results.timed_on.empty() ? "" : ", ", results.timed_on);
-      const bool spread = row.deviation && row.seeds >= static_cast<std::int64_t>(kRunsForDeviation);
       picture_at(pictures, results.metric, label, "test")
           .scatter.points.push_back({.name = row.name,
                                      .x = timed.time,
                                      .y = in_unit(*results.metric, *row.value),
-                                     .half = spread ? in_unit(*results.metric, *row.deviation) : 0,
+                                     .half = in_unit(*results.metric, row.deviation.value_or(0)),
                                      .kind = row.baseline ? "baseline" : "arm",
                                      .shape = row.baseline ? std::size_t{1} : 0});
     }

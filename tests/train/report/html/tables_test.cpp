@@ -105,8 +105,8 @@ std::string arms() {
  {"arm": "dense", "tuned": 0.1, "top1_mean": 0.75, "top1_sd": 0.01, "cells": [)",
       cell(1, 1000, 2500000, 2048, "c1"), ',', cell(2, 1000, 2500000, 2048, "c1"), ',', cell(3, 1000, 2500000, 2048, "c2"),
       R"(], "times": [{"batch": 8, "ms": {"median": 2, "p10": 1, "p90": 3}, "speedup": {"median": 1, "p10": 1, "p90": 1}}]},
- {"arm": "small", "tuned": 0.05, "top1_mean": 0.7, "top1_sd": null, "cells": [)",
-      cell(1, 500, 1000000, 1024, "c1"),
+ {"arm": "small", "tuned": 0.05, "top1_mean": 0.7, "top1_sd": 0.02, "cells": [)",
+      cell(1, 500, 1000000, 1024, "c1"), ',', cell(2, 500, 1000000, 1024, "c1"),
       R"(], "times": [{"batch": 8, "phase": "inference", "ms": {"median": 1, "p10": 0.9, "p90": 1.1}, "speedup": null}]},
  {"arm": "broken", "top1_mean": null, "cells": [], "times": []}]})");
 }
@@ -121,13 +121,14 @@ TEST_F(Tables, OfReproduceAreRead) {
   const HtmlTable html = to_table(table, "t");
   ASSERT_EQ(html.columns.size(), 9u) << "one phase and batch, named or not";
   EXPECT_EQ(html.rows[0][2].text, "75.00");
-  EXPECT_EQ(html.rows[1][3].text, "-") << "no deviation of one seed";
+  EXPECT_EQ(html.rows[1][3].text, "-") << "no deviation of two seeds";
   EXPECT_EQ(html.rows[1][7].text, "1 (0.9-1.1)");
   EXPECT_EQ(html.rows[2][4].text, "-");
   const std::vector<TimedPicture> pictures = pictures_of(table);
   ASSERT_EQ(pictures.size(), 1u);
   EXPECT_EQ(pictures[0].scatter.points.size(), 2u);
   EXPECT_DOUBLE_EQ(pictures[0].scatter.points[0].half, 1.0) << "three seeds";
+  EXPECT_EQ(pictures[0].scatter.points[1].half, 0) << "two seeds";
 }
 
 TEST_F(Tables, OfReproduceTellHowTheyWereMade) {
@@ -143,8 +144,8 @@ TEST_F(Tables, OfReproduceTellHowTheyWereMade) {
   };
   EXPECT_EQ(texts(settings_table(table, "s")),
             (std::vector<std::string>{"dense | optimizer.lr 0.1 | - | 1, 2, 3 | first, last | 300 | 12 | ",
-                                      "small | optimizer.lr 0.05 | dense | 1 | first, last | 300 | 12 | "}));
-  EXPECT_EQ(texts(machines_table(table, "m")), (std::vector<std::string>{"p | 2 | c1 | 3 | ", "p | 2 | c2 | 1 | "}));
+                                      "small | optimizer.lr 0.05 | dense | 1, 2 | first, last | 300 | 12 | "}));
+  EXPECT_EQ(texts(machines_table(table, "m")), (std::vector<std::string>{"p | 2 | c1 | 4 | ", "p | 2 | c2 | 1 | "}));
   const std::string page = report_page({.runs = {}, .tables = {table}}, {.command = "tessera report"});
   EXPECT_NE(page.find("tessera reproduce &#39;a b.yaml&#39; --dry-run"), std::string::npos);
 }
