@@ -147,6 +147,7 @@ class TimedRuns {
 
 void measure_workload(const Workload& workload, const Options& options, const Value& surroundings) {
   TimedRuns runs(workload, options);
+  // No times alone: each run is of processes of its own, which no other side's run can disturb.
   const std::vector<Samples> samples = interleave(3, options.common.rounds, 0, [&](std::size_t side) {
     return side == 2 ? runs.plan() : runs.train(side == 0 ? options.ranks : 1);
   });

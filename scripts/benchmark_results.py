@@ -86,17 +86,17 @@ def keeps_rounds(line):
 
 
 def without_rounds(shown):
-    """A sentence on the rows that have one ratio only; `shown` has the lines of tables by their program."""
-    places = []
-    for program, lines in shown.items():
-        commits = dict.fromkeys(line["commit"] for line in lines
-                                if "ratio" in line and "of_medians" not in line["ratio"] and not keeps_rounds(line))
-        if commits:
-            places.append(f"`{program}` at {', '.join(commits)}")
-    if not places:
+    """A paragraph on the rows whose lines keep less than others; `shown` has the lines of tables by their program."""
+    def places(keeps_less):
+        commits = {program: dict.fromkeys(line["commit"] for line in lines if "ratio" in line and keeps_less(line))
+                   for program, lines in shown.items()}
+        return "; ".join(f"`{program}` at {', '.join(each)}" for program, each in commits.items() if each)
+    old = places(lambda line: not keeps_rounds(line))
+    one = places(lambda line: not keeps_rounds(line) and "of_medians" not in line["ratio"])
+    if not old:
         return []
-    return paragraph("Rows measured before lines kept their rounds carry only the median of the rounds' ratios, not the ratio of the "
-                     f"medians: those of {'; '.join(places)}.")
+    medians = f" Those of {one} carry the median of the rounds' ratios and not the ratio of the medians." if one else ""
+    return paragraph(f"Rows measured before lines kept their rounds and the times alone have neither: those of {old}.{medians}")
 
 
 def beside_alone(lines, case):

@@ -4,7 +4,8 @@ import unittest
 
 from benchmark_lines import TablesCase, dense, factored, infer, library, memory, summary, train
 
-ONLY_ONE = "Rows measured before lines kept their rounds carry only the median of the rounds' ratios, not the ratio of the medians:"
+OLD = "Rows measured before lines kept their rounds and the times alone have neither:"
+ONLY_ONE = "carry the median of the rounds' ratios and not the ratio of the medians."
 
 
 def both(median, of_medians):
@@ -36,13 +37,15 @@ class Rounds(TablesCase):
         for page in (self.page, self.readme):
             self.assertNotIn("semicolon", page.read_text())
 
-    def test_one_sentence_names_the_rows_with_one_ratio(self):
+    def test_one_paragraph_names_the_rows_without_rounds_and_those_with_one_ratio(self):
         self.results("infer_bench", kept(infer("resnet20", 1, 2.5), 2.4))
         self.assertNotIn("Rows measured before", self.prose())
+        both_ratios = train(1.75, model="gpt", commit="fed8765")
         self.results("train_bench", train(1.25), kept(train(1.5, model="resnet18", commit="def5678"), 1.4),
-                     train(1.75, model="gpt", commit="fed8765"))
+                     both_ratios | {"ratio": both(1.75, 1.7)})
         self.results("op_bench", memory("relu", "forward", 0.5))
-        self.assertIn(f"{ONLY_ONE} those of `train_bench` at abc1234, fed8765; `op_bench` at abc1234. A training", self.prose())
+        self.assertIn(f"{OLD} those of `train_bench` at abc1234, fed8765; `op_bench` at abc1234. "
+                      f"Those of `train_bench` at abc1234; `op_bench` at abc1234 {ONLY_ONE} A training", self.prose())
         self.assertEqual(self.prose().count("Rows measured before"), 1)
 
     def test_a_share_of_a_peak_has_no_other_ratio(self):
