@@ -105,7 +105,7 @@ def beside_alone(lines, case):
              if "alone" in times and abs(times["median"] / times["alone"] - 1) > ALONE]
     if not found:
         return []
-    return paragraph(f"Sides whose time in turns is more than {100 * ALONE:.0f} % from their time alone, as a multiple of it: "
+    return paragraph(f"Sides whose time in turns is more than {100 * ALONE:.0f} % from their time alone, with the ratio of the two: "
                      f"{'; '.join(found)}.")
 
 

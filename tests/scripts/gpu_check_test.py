@@ -113,7 +113,9 @@ class Results(unittest.TestCase):
         self.assertEqual(deadline(0, 1200, 530, False), 530)
         self.assertEqual(deadline(530, 1200, 530, False), 865)
         self.assertEqual(deadline(865, 1200, 530, True), 1200)
+        self.assertEqual(deadline(1590, 3595, 530, True), 3595)  # all of it, however long
         self.assertEqual(deadline(865, float("inf"), 530, False), 1395)
+        self.assertEqual(deadline(865, float("inf"), 530, True), 1395)
 
     def test_the_repositorys_list_of_skips_is_read(self):
         allowed = gpu_results.read_skips(SCRIPTS.parent / "tests" / "skips.txt")

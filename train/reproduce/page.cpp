@@ -210,13 +210,13 @@ std::string notes(const TableView& view) {
     text += str(" Networks", view.has_inputs() || view.has_against() ? " that are compared" : "",
                 " are timed in turn, batch norms folded, on ", view.timed_on, "; speed-up is over ",
                 view.has_against() ? "the arm that a row is compared with" : file.baseline_arm(), ".");
-    if (view.has_inputs()) text += " An arm has none over one of another input.";
-    if (file.decode) text += " A decode time is that of one more position, with keys and values of those in front of it cached.";
+    if (view.has_inputs()) text += " Arms with different inputs have no speed-up over each other.";
+    if (file.decode) text += " A decode time is that of one more position, with earlier keys and values cached.";
     if (file.training) text += " A training time is that of a forward and a backward.";
     if (const std::string far = far_from_alone(timed_alone(view)); !far.empty()) text += ' ' + far;
   }
   if (has_verdicts(view))
-    text += " Layers compressed are those that the last pass left so, of those that it matched, in the first seed's run.";
+    text += " Layers compressed: how many of those that the last pass matched it left compressed, in the first seed's run.";
   if (!view.commits.empty()) text += str(" Measured at ", listed(view.commits), '.');
   if (view.cells < view.wanted) text += str("\n\n", view.cells, " of ", view.wanted, " cells have a result.");
   return text + '\n';

@@ -258,7 +258,7 @@ TEST_F(Views, ArmsOfAnotherInputHaveTheirOwnTimesAndAreComparedAsTheyAsk) {
         "(9.00-11.00) | 4.00 (3.00-5.00; 4.00) | 20 |",
         "Networks that are compared are timed in turn, batch norms folded, on a processor; speed-up is over the "
         "arm that a row is compared with. "
-        "An arm has none over one of another input."}) {
+        "Arms with different inputs have no speed-up over each other."}) {
     EXPECT_NE(page.find(part), std::string::npos) << part << " is not in\n" << page;
   }
   const std::string csv = to_csv(all);
@@ -288,7 +288,7 @@ TEST_F(Views, BothSpeedUpsAndTheTimeAloneAreTold) {
   results_.append(times);
   const std::string page = to_markdown(view(), "t.yaml", "t.svg");
   EXPECT_NE(page.find("| 2.00 (1.00-3.00) | 2.20 (1.50-2.50; 2.00) |"), std::string::npos) << page;
-  EXPECT_NE(page.find("as a multiple of it: other at batch 8 1.25."), std::string::npos) << page;
+  EXPECT_NE(page.find("with the ratio of the two: other at batch 8 1.25."), std::string::npos) << page;
   EXPECT_NE(to_csv(view()).find(",inference,8,2,1,3,1.6,2.2,1.5,2.5,2\n"), std::string::npos) << to_csv(view());
   const Value json = to_value(view(), "tessera reproduce t.yaml");
   EXPECT_EQ(json.at("rows").as_list().at(1).at("times").as_list().front().at("alone_ms"), Value(1.6));
