@@ -1,8 +1,10 @@
+#include <algorithm>
 #include <iostream>
 #include <memory>
 
 #include "cli/ranks.h"
 #include "cli/running.h"
+#include "train/resolve_device.h"
 #include "train/run/amend.h"
 #include "train/run/fork.h"
 
@@ -16,12 +18,18 @@ struct ResumeArguments {
   std::string profile;
 };
 
+// The run stores the device that "auto" came to, so this is where it is said.
+void tell_device(const std::vector<std::string>& overrides) {
+  if (std::ranges::find(overrides, "device=auto") != overrides.end()) std::cout << choice_of_device("auto") << std::endl;
+}
+
 int resume(const ResumeArguments& arguments) {
   install_stop_signals();
   const StopRequest stop = stop_after(arguments.time_limit);
   if (ranks().rank() > 0) return follow(stop);
   const SessionOptions options = session_options(stop, arguments.profile);
   const RunFolder folder = RunFolder::open(real_vfs(), arguments.run);
+  tell_device(arguments.overrides);
   if (!arguments.overrides.empty()) amend_run(real_vfs(), folder, arguments.overrides, ranks());
   return finish(Session::resume(real_vfs(), folder, options));
 }
@@ -39,6 +47,7 @@ int fork(const ForkArguments& arguments) {
   install_stop_signals();
   const SessionOptions options = session_options(stop_after(arguments.time_limit), arguments.profile);
   const RunFolder parent = RunFolder::open(real_vfs(), arguments.run);
+  tell_device(arguments.overrides);
   const RunFolder folder = fork_run(real_vfs(), parent, arguments.at, arguments.overrides, runs_folder(arguments.runs));
   std::cout << "run folder: " << folder.path() << std::endl;
   return finish(Session::resume(real_vfs(), folder, options));

@@ -110,7 +110,14 @@ TEST_F(RunOfAGpu, AForkStoresTheDeviceThatItTook) {
   EXPECT_FALSE(std::filesystem::exists(folder)) << "refused before a folder is made";
   const Outcome outcome = run(joined(fork, {"device=auto"}));
   ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
+  expect_in(outcome.output, "device: auto is the CPU: ");
   expect_in(read_bytes(folder + "/config.resolved.yaml"), "device: cpu\n");
+}
+
+TEST_F(RunOfAGpu, AutoSaysWhereItGoesOn) {
+  const Outcome outcome = run({"resume", run_, "device=auto"});
+  ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
+  expect_in(outcome.output, "device: auto is the CPU: ");
 }
 
 TEST_F(RunOfAGpu, IsReadWithoutTheDevice) {

@@ -121,6 +121,11 @@ TEST(Averages, TakeStatisticsOfTheirOwnAndLeaveTheWeightsTheirs) {
   EXPECT_NE(averaged, own);
   run.state().trainer()->with_evaluation_weights([&] { again = run.statistics(); });
   EXPECT_EQ(again, averaged) << "the same batches";
+  AveragedRun plain("{decay: 0.99, statistics: 0}");
+  plain.start();
+  plain.train_to(20);
+  plain.state().trainer()->with_evaluation_weights(
+      [&] { EXPECT_NE(plain.statistics(), averaged) << "averages of the weights' statistics are others"; });
   run.state().end_stage();
   EXPECT_EQ(run.statistics(), averaged) << "the averages become the weights, with their statistics";
 }

@@ -104,6 +104,17 @@ TEST(PlanMemory, UnderAClockIsThatOfTheWayThatTakesMost) {
   }
 }
 
+TEST(PlanMemory, OfConvolutionsWithoutAClockIsWhatAStepTakes) {
+  for (const std::string& text : networks_of_convolutions()) {
+    SCOPED_TRACE(text);
+    Experiment planned = experiment(str("checkpoint: {async: false}\n", text), 32);
+    planned.config.deterministic = true;
+    const double plan = planned_peak(planned);
+    const auto measured = static_cast<double>(measured_peak_of_run(planned, {}));
+    EXPECT_NEAR(plan / measured, 1, 0.02) << "planned " << plan << ", measured " << measured;
+  }
+}
+
 // Uses the choices of a clock, and choices that compute every convolution in the same way.
 TEST(PlanMemory, WithTheChoicesOfARunIsWhatItTakes) {
   for (const std::string& text : networks_of_convolutions()) {
@@ -127,9 +138,9 @@ TEST(PlanMemory, WithTheChoicesOfARunIsWhatItTakes) {
   }
 }
 
-// A run mostly takes less than the way that needs most. How much less depends on what the processor runs fastest. A mixture of
-// ways may take more.
-TEST(PlanMemory, IsRarelyExceededByRunsWhoseConvolutionsAClockChooses) {
+// A run mostly takes less than the way that needs most. How much less depends on what the processor runs fastest, so there is no
+// bound on that side. A mixture of ways may take more.
+TEST(PlanMemory, IsAtLeastThreeQuartersOfRunsWhoseConvolutionsAClockChooses) {
   for (const std::string& text : networks_of_convolutions()) {
     SCOPED_TRACE(text);
     const Experiment planned = experiment(str("checkpoint: {async: false}\n", text), 32);
