@@ -90,8 +90,8 @@ struct NetworkVerdict {
 };
 
 // Faster means what speed_of() says of one timing. While that is undecided, a second and a third timing are joined to it. Of a
-// layer or network whose true ratio is 1.02, at most one comparison in nineteen says faster; of a smaller ratio, fewer. settle()
-// compares the network anew after each layer that went back.
+// layer or network whose true ratio is 1.02, at most one comparison in nineteen says faster if batches of rounds are independent;
+// of a smaller ratio, fewer. settle() compares the network anew after each layer that went back.
 class Veto {
  public:
   explicit Veto(const VetoOptions& options) : options_(options) {}
