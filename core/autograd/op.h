@@ -44,8 +44,8 @@ class Op {
   virtual bool writes_over_grad() const { return false; }
   // Leaves beside the inputs that a sweep inside of backward adds to.
   virtual std::span<const std::shared_ptr<Node>> leaves_inside() const { return {}; }
-  // Multiply-accumulates of a forward that gave a y of this shape, for ops that contract inputs 0 and 1; the gradient of each of
-  // the two takes as many again.
+  // Multiply-accumulates of a forward that gave a y of this shape, for ops that contract inputs 0 and 1, or parts of their only
+  // input; the gradient of each of the two takes as many again.
   virtual std::int64_t multiply_adds(const Shape& y) const {
     static_cast<void>(y);
     return 0;

@@ -21,7 +21,7 @@ void forward(Profile& profile, const Op& op, std::span<const Var> inputs, const 
 }
 
 void backward(Profile& profile, const Node& node, const Tensor& grad_y, NeedsGrad needs, const Grads& grads) {
-  const int factors = int{needs[0]} + int{node.inputs.size() > 1 && needs[1]};
+  const int factors = int{needs[0]} + int{needs[node.inputs.size() > 1 ? 1 : 0]};
   std::int64_t written = 0;
   for (const Tensor& grad : grads) {
     if (grad.defined() && (!grad.shares_storage(grad_y) || node.op->writes_over_grad())) written += bytes_of(grad);

@@ -10,6 +10,7 @@
 #include "core/autograd/backward.h"
 #include "core/autograd/numeric_check.h"
 #include "core/ops/arithmetic.h"
+#include "core/ops/attention.h"
 #include "core/ops/batch_norm.h"
 #include "core/ops/conv2d.h"
 #include "core/ops/embedding.h"
@@ -109,6 +110,21 @@ TEST(OpProfile, CountsProductsOfAnyOrder) {
       }
     }
   }
+}
+
+// Four products in the backward of attention, for two in its forward, whether q, k and v are three tensors or one.
+TEST(OpProfile, CountsAttentionsGradients) {
+  constexpr std::int64_t kHeads = 2, kWidth = 8, kPositions = 5;
+  const std::int64_t flops = 2 * 2 * 3 * kHeads * kWidth * kPositions * kPositions;
+  const auto expect = [&](const std::vector<ProfileRow>& rows) {
+    EXPECT_EQ(row(rows, ProfilePart::forward, "attention").work.flops, flops);
+    EXPECT_EQ(row(rows, ProfilePart::backward, "attention").work.flops, 2 * flops);
+  };
+  expect(rows_of([&] {
+    const Shape each{3, kPositions, kHeads, kWidth};
+    backward(sum(attention(leaf(each), leaf(each), leaf(each))));
+  }));
+  expect(rows_of([&] { backward(sum(packed_attention(leaf({3, kPositions, 3 * kHeads * kWidth}), kHeads, kHeads))); }));
 }
 
 TEST(OpProfile, SumsOfGradientsAreRowsOfWhoseValueItIs) {
