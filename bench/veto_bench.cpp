@@ -72,8 +72,8 @@ const Judged kAgainstItself[]{{"linear 1024, batch 1", linear_1024, {1, 1024}, 1
                               {"conv 64, 14x14, batch 1", conv<64>, {1, 14, 14, 64}, 1},
                               {"conv 16, 32x32, batch 32", conv<16>, {1, 32, 32, 16}, 32}};
 
-// Ordered from about as fast to clearly faster. A Tucker-2 layer computes with its composed weight where that is faster, so none is
-// much slower than dense.
+// Ordered from about as fast to clearly faster. A Tucker-2 layer computes with its composed weight where that is faster, so none
+// is much slower than dense.
 const Judged kAgreed[]{{"conv 16, 32x32, ranks 12", conv<16>, {1, 32, 32, 16}, 32, {12, 12}},
                        {"conv 32, 16x16, ranks 24", conv<32>, {1, 16, 16, 32}, 32, {24, 24}},
                        {"conv 64, 14x14, ranks 48", conv<64>, {1, 14, 14, 64}, 8, {48, 48}},

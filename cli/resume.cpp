@@ -1,4 +1,3 @@
-#include <algorithm>
 #include <iostream>
 #include <memory>
 
@@ -18,9 +17,13 @@ struct ResumeArguments {
   std::string profile;
 };
 
-// The run stores the device that "auto" came to, so this is where it is said.
+// The run stores the device that "auto" came to, so this is where it is said. The last override of a key holds.
 void tell_device(const std::vector<std::string>& overrides) {
-  if (std::ranges::find(overrides, "device=auto") != overrides.end()) std::cout << choice_of_device("auto") << std::endl;
+  std::string asked;
+  for (const std::string& word : overrides) {
+    if (word.starts_with("device=")) asked = word.substr(word.find('=') + 1);
+  }
+  if (asked == "auto") std::cout << choice_of_device(asked) << std::endl;
 }
 
 int resume(const ResumeArguments& arguments) {

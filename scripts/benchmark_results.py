@@ -96,7 +96,7 @@ def without_rounds(shown):
     if not old:
         return []
     medians = f" Those of {one} carry the median of the rounds' ratios and not the ratio of the medians." if one else ""
-    return paragraph(f"Rows measured before lines kept their rounds and the times alone have neither: those of {old}.{medians}")
+    return paragraph(f"Older rows lack their rounds and the times alone: those of {old}.{medians}")
 
 
 def beside_alone(lines, case):

@@ -35,7 +35,7 @@ DEPENDS = {
     "outlet_bench": ("core", "layers", "compress", "train", "capi", "bench"),
     "ranks_bench": ("core", "layers", "optim", "train", "bench"),
     "veto_bench": ("core", "layers", "compress", "train", "bench"),
-    "onednn_versions": ("core", "bench"),
+    "onednn_versions": ("bench/onednn_versions.cpp", "scripts/onednn_versions"),
     REPRODUCED: ("core", "layers", "optim", "admm", "compress", "train"),
 }
 UNTABLED = ("ranks_bench", "veto_bench", "onednn_versions")

@@ -150,7 +150,8 @@ struct Veto::Timing {
 Veto::Timing Veto::layer_timing(Module& dense, Module& compressed, const Shape& input, bool first) const {
   const Shape batch = timed_input(input, decides());
   const bool input_gradient = !first || phase() != Phase::training;
-  const std::string key = str("layer ", chain_key(compressed), of_dense_layer(dense), batch, ' ', input_gradient ? "" : "first ", options_.timing.from_memory ? "from memory " : "", where(input));
+  const std::string key = str("layer ", chain_key(compressed), of_dense_layer(dense), batch, ' ', input_gradient ? "" : "first ",
+                              options_.timing.from_memory ? "from memory " : "", where(input));
   return {key, phase(), [&dense, &compressed, batch, input_gradient](const TimingOptions& options) {
             return time_layer(dense, compressed, batch, input_gradient, options);
           }};

@@ -27,7 +27,7 @@ class OutletTable(TablesCase):
         self.results("outlet_bench", outlet("resnet18", 1, 0.99, c_interface=rounds))
         self.written()
         self.assertNotIn("runs the export of the dense network", self.prose())
-        self.assertNotIn("before lines kept their rounds", self.prose())
+        self.assertNotIn("Older rows lack", self.prose())
         self.assertIn("resnet18, batch 1: c interface 2.00.", self.prose())
 
     def test_rows_of_outlet_are_compared_by_network_and_batch(self):

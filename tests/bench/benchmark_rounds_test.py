@@ -4,7 +4,7 @@ import unittest
 
 from benchmark_lines import TablesCase, dense, factored, infer, library, memory, summary, train
 
-OLD = "Rows measured before lines kept their rounds and the times alone have neither:"
+OLD = "Older rows lack their rounds and the times alone:"
 ONLY_ONE = "carry the median of the rounds' ratios and not the ratio of the medians."
 
 
@@ -39,20 +39,20 @@ class Rounds(TablesCase):
 
     def test_one_paragraph_names_the_rows_without_rounds_and_those_with_one_ratio(self):
         self.results("infer_bench", kept(infer("resnet20", 1, 2.5), 2.4))
-        self.assertNotIn("Rows measured before", self.prose())
+        self.assertNotIn("Older rows lack", self.prose())
         both_ratios = train(1.75, model="gpt", commit="fed8765")
         self.results("train_bench", train(1.25), kept(train(1.5, model="resnet18", commit="def5678"), 1.4),
                      both_ratios | {"ratio": both(1.75, 1.7)})
         self.results("op_bench", memory("relu", "forward", 0.5))
         self.assertIn(f"{OLD} those of `train_bench` at abc1234, fed8765; `op_bench` at abc1234. "
                       f"Those of `train_bench` at abc1234; `op_bench` at abc1234 {ONLY_ONE} A training", self.prose())
-        self.assertEqual(self.prose().count("Rows measured before"), 1)
+        self.assertEqual(self.prose().count("Older rows lack"), 1)
 
     def test_a_share_of_a_peak_has_no_other_ratio(self):
         alone = train(1.0) | {"format": "dense", "shape": "1x1024", "phase": "training", "peak_share": 0.6, "memory_bytes": 1,
                               "tessera_ms": times(3.0)}
         self.results("attention_bench", alone)
-        self.assertNotIn("Rows measured before", self.prose())
+        self.assertNotIn("Older rows lack", self.prose())
         self.results("attention_bench", alone | {"tessera_ms": summary(3.0)})
         self.assertIn("those of `attention_bench` at abc1234.", self.prose())
 

@@ -233,6 +233,23 @@ TEST_F(VetoDecisions, ThoseOfAnotherLayerAreNoneForAFork) {
   EXPECT_EQ(replayed.exit_code, 0) << replayed.output;
 }
 
+// Of a layer that stays dense by its ranks no clock is asked. Ranks by latency and weighted ones are not known before the pass.
+TEST_F(VetoDecisions, AForkIsNotRefusedForLayersThatNoClockIsAskedAbout) {
+  for (const char* const rule :
+       {"ranks: {energy: 0.9999999}", "ranks: {latency: {speedup: 100}}", "ranks: {energy: 0.9999999}, weighted: true"}) {
+    SCOPED_TRACE(rule);
+    const std::string stages =
+        str("stages=[{name: dense, train: 2s}, {name: one, factorise: {layers: conv2, ranks: {out: 2, in: 2}, keep_for: {batch: "
+            "8}}}, {name: two, factorise: {layers: fc, format: svd, ",
+            rule, ", keep_for: {batch: 8}}}]");
+    const std::string run = train("runs", {stages});
+    const std::string replayed = train("replayed", {stages, "--decisions", run + "/decisions.json"});
+    const Outcome fork = run_program({"fork", replayed, "--runs", folder_ / "forks", "--at", "one", "deterministic=true"});
+    EXPECT_EQ(fork.exit_code, 0) << fork.output;
+    for (const char* const runs : {"runs", "replayed", "forks"}) std::filesystem::remove_all(folder_ / runs);
+  }
+}
+
 TEST_F(Decisions, AFileThatIsNoneIsBadInputAndLeavesNoRun) {
   write_bytes(folder_ / "bad.json", "{\"version\": 2, \"decisions\": {}}");
   expect_outcome(start("bad", {"--decisions", folder_ / "bad.json"}), 2,

@@ -114,6 +114,7 @@ class Results(unittest.TestCase):
         self.assertEqual(deadline(530, 1200, 530, False), 865)
         self.assertEqual(deadline(865, 1200, 530, True), 1200)
         self.assertEqual(deadline(1590, 3595, 530, True), 3595)  # all of it, however long
+        self.assertEqual(deadline(1590, 3595, 300, True), 1890)  # --seconds 300
         self.assertEqual(deadline(865, float("inf"), 530, False), 1395)
         self.assertEqual(deadline(865, float("inf"), 530, True), 1395)
 

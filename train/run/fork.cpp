@@ -127,8 +127,9 @@ void check_decisions_of_fork(const Origin& origin, const ExperimentConfig& confi
   const DecisionMap given = recorded_decisions(start.manifest.extra);
   const std::size_t first = ready_stages(start.position);
   std::vector<BlockProblem> problems = undecided_choices(config, given, first);
-  const bool asks = first < config.stages.size() && !stage_vetoes(config.stages[first], config.report).empty();
-  if (problems.empty() && config.deterministic && asks) {
+  // The network is as the passes of the next stage find it only where no step of training comes before them.
+  const bool next = first < config.stages.size() && (start.position.stage_done || !start.position.stage_ready);
+  if (problems.empty() && config.deterministic && next && !stage_vetoes(config.stages[first], config.report).empty()) {
     std::unique_ptr<Module> model = saved_model(load_point(origin.vfs, start));
     problems = undecided_layers(config, given, first, model);
   }

@@ -31,8 +31,9 @@ bool holds(const DecisionMap& given, std::string_view kind, const std::string& w
 }
 
 bool ranks_by_latency(const StageConfig& stage, const std::string& block) {
-  if (block == "admm") return stage.admm->ranks.latency.has_value();
-  return block == "factorise" && stage.factorise->ranks.latency.has_value();
+  if (block != "admm" && block != "factorise") return false;
+  const LowRankConfig& config = block == "admm" ? static_cast<const LowRankConfig&>(*stage.admm) : *stage.factorise;
+  return std::ranges::any_of(config.rank_configs(), [](const auto& rule) { return rule.second->latency.has_value(); });
 }
 
 }  // namespace
@@ -65,9 +66,11 @@ std::vector<BlockProblem> undecided_layers(const ExperimentConfig& config, const
                                            std::unique_ptr<Module>& network) {
   const StageConfig& here = config.stages[stage];
   if (!config.deterministic || (here.factorise && here.factorise->from)) return {};
-  std::vector<StagePass> passes = stage_passes(here, config.report, {}, Values::zeros);
+  const std::vector<StagePass> passes = stage_passes(here, config.report, {}, Values::zeros);
   if (passes.empty() || !passes.front().veto->only_faster) return {};
   const StagePass& first = passes.front();
+  // Where ranks come from timings or from batches of the data, the layers that stay dense are not known here.
+  if (ranks_by_latency(here, first.key) || (first.key == "factorise" && here.factorise->weighted)) return {};
   // What else is wrong with the pass is told where it runs.
   if (!first.pass->try_prepare(network, sample_shape(config.data)).empty()) return {};
   const std::string where = decided_where(config, *first.veto);
@@ -79,7 +82,8 @@ std::vector<BlockProblem> undecided_layers(const ExperimentConfig& config, const
     problems.push_back({str("stages[", stage, "].", first.key, ".keep"),
                         str("faster is decided by a clock, which deterministic: true forbids, and no choice for layer '",
                             layer.path(), "' at ", where,
-                            " is recorded; replay the choices of a run that has one with train --decisions FILE, or set keep: always")});
+                            " is recorded; replay the choices of a run that has one with train --decisions FILE, or set keep: "
+                            "always")});
   });
   return problems;
 }

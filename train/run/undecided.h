@@ -17,7 +17,7 @@ namespace tessera {
 std::vector<BlockProblem> undecided_choices(const ExperimentConfig& config, const DecisionMap& given, std::size_t first = 0);
 
 // The same of each layer that the first pass of this stage would have a clock judge in the network, which is as that pass will
-// find it. The network stays as it is.
+// find it and stays so. Passes whose ranks come from timings or from batches of the data are left out.
 std::vector<BlockProblem> undecided_layers(const ExperimentConfig& config, const DecisionMap& given, std::size_t stage,
                                            std::unique_ptr<Module>& network);
 

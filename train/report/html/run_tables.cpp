@@ -8,7 +8,6 @@
 #include "core/support/error.h"
 #include "core/support/text.h"
 #include "train/report/html/curves.h"
-#include "train/report/statistics.h"
 
 namespace tessera {
 namespace {
