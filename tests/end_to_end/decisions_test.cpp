@@ -219,7 +219,7 @@ TEST_F(VetoDecisions, AForkThatLacksThemIsRefusedBeforeItHasAFolder) {
 TEST_F(VetoDecisions, ThoseOfAnotherLayerAreNoneForAFork) {
   const std::string stages =
       "stages=[{name: dense, train: 2s}, {name: one, factorise: {layers: conv2, ranks: {out: 2, in: 2}, keep_for: {batch: 8}}}, "
-      "{name: two, factorise: {layers: fc, format: svd, ranks: 2, keep_for: {batch: 8}}}]";
+      "{name: two, factorise: {layers: fc, format: svd, ranks: {rank: 2}, keep_for: {batch: 8}}}]";
   const std::string run = train("runs", {stages});
   const auto fork = [&](const std::string& parent) {
     return run_program({"fork", parent, "--runs", folder_ / "forks", "--at", "one", "deterministic=true"});
