@@ -3,6 +3,7 @@
 
 #include "cli/ranks.h"
 #include "cli/running.h"
+#include "train/config/overrides.h"
 #include "train/resolve_device.h"
 #include "train/run/amend.h"
 #include "train/run/fork.h"
@@ -17,13 +18,16 @@ struct ResumeArguments {
   std::string profile;
 };
 
-// The run stores the device that "auto" came to, so this is where it is said. The last override of a key holds.
+// The run stores the device that "auto" came to, so this is where it is said.
 void tell_device(const std::vector<std::string>& overrides) {
-  std::string asked;
+  Value asked = Value::map();
   for (const std::string& word : overrides) {
-    if (word.starts_with("device=")) asked = word.substr(word.find('=') + 1);
+    if (word.starts_with("device=")) apply_override(asked, word);
   }
-  if (asked == "auto") std::cout << choice_of_device(asked) << std::endl;
+  const Value* const device = asked.find("device");
+  if (device == nullptr || device->kind() != Value::Kind::string) return;  // what is wrong with it is said later
+  const std::string choice = choice_of_device(device->as_string());
+  if (!choice.empty()) std::cout << choice << std::endl;
 }
 
 int resume(const ResumeArguments& arguments) {

@@ -14,6 +14,10 @@ std::vector<std::pair<std::string, const RankConfig*>> LowRankConfig::rank_confi
   return all;
 }
 
+bool LowRankConfig::ranks_by_latency() const {
+  return std::ranges::any_of(rank_configs(), [](const auto& rule) { return rule.second->latency.has_value(); });
+}
+
 const Format* LowRankConfig::known_format() const {
   const auto found = std::ranges::find(builtin_formats(), format, [](const Format* form) { return form->name(); });
   return found == builtin_formats().end() ? nullptr : *found;

@@ -30,6 +30,7 @@ struct LowRankConfig {
 
   // Every rank rule of the block, with its key.
   std::vector<std::pair<std::string, const RankConfig*>> rank_configs() const;
+  bool ranks_by_latency() const;  // of any layer
   const Format* known_format() const;  // null where `format` names none
   std::shared_ptr<const Format> form() const;  // with its modes; throws ConfigError where `format` names none
 };

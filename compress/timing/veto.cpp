@@ -60,8 +60,6 @@ std::string layer_key(const Module& module) {
   return str(module.kind(), to_json(config), structure.empty() ? "" : " of ", structure, frozen);
 }
 
-std::string of_dense_layer(const Module& dense) { return str(" for ", layer_key(dense), " input "); }
-
 // The same for a layer that computes by its children.
 std::string chain_key(const Module& module) {
   std::string key = layer_key(module);
@@ -69,6 +67,9 @@ std::string chain_key(const Module& module) {
   for (const Module::Child& child : module.children()) key += str(" [", chain_key(*child.module), ']');
   return key;
 }
+
+// The part of a decision's key that says which dense layer a compressed one was timed against.
+std::string of_dense_layer(const Module& dense) { return str(" for ", layer_key(dense), " input "); }
 
 }  // namespace
 

@@ -115,9 +115,12 @@ TEST_F(RunOfAGpu, AForkStoresTheDeviceThatItTook) {
 }
 
 TEST_F(RunOfAGpu, AutoSaysWhereItGoesOn) {
-  const Outcome outcome = run({"resume", run_, "device=auto"});
+  const Outcome outcome = run({"resume", run_, R"(device="auto")"});
   ASSERT_EQ(outcome.exit_code, 0) << outcome.output;
   expect_in(outcome.output, "device: auto is the CPU: ");
+  const Outcome named = run({"fork", run_, "--at", "4", "--runs", folder_ / "runs", "device=auto", "device=cpu"});
+  ASSERT_EQ(named.exit_code, 0) << named.output;
+  EXPECT_EQ(named.output.find("device: auto"), std::string::npos) << "the last override holds\n" << named.output;
 }
 
 TEST_F(RunOfAGpu, IsReadWithoutTheDevice) {

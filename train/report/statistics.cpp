@@ -61,6 +61,11 @@ std::optional<double> reported_deviation(std::span<const double> samples) {
   return samples.size() < kRunsForDeviation ? std::nullopt : std::optional(sample_stddev(samples));
 }
 
+std::string deviation_field(std::span<const double> samples) {
+  const std::optional<double> deviation = reported_deviation(samples);
+  return deviation ? formatted("%.6f", *deviation) : "";
+}
+
 std::string mean_text(const Metric& metric, std::span<const double> values) {
   if (values.empty()) return "-";
   const std::optional<double> deviation = reported_deviation(values);

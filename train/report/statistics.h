@@ -20,6 +20,7 @@ double sample_stddev(std::span<const double> samples);  // 0 of fewer than two
 // A deviation is reported for three runs or more: two values say next to nothing about how far runs lie apart.
 inline constexpr std::size_t kRunsForDeviation = 3;
 std::optional<double> reported_deviation(std::span<const double> samples);  // that of the sample; empty of fewer runs
+std::string deviation_field(std::span<const double> samples);  // of a CSV file: "0.001234", or "" of fewer runs
 // "93.28 ± 0.04" in the metric's unit, the mean alone of fewer runs, "-" of none.
 std::string mean_text(const Metric& metric, std::span<const double> values);
 

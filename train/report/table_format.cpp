@@ -132,7 +132,7 @@ std::string to_csv(const Table& table) {
   for (const TableRow& row : table.rows) {
     const std::string head =
         str(csv_field(row.experiment), ',', csv_field(row.stage), ',', row.values.size(), ',', formatted("%.6f", row.mean()), ',',
-            row.stddev() ? formatted("%.6f", *row.stddev()) : "", ',', row.parameters, ',', row.macs, ',', row.file_bytes);
+            deviation_field(row.values), ',', row.parameters, ',', row.macs, ',', row.file_bytes);
     const CostRange range = row.cost_range();
     const std::string tail =
         str(',', csv_field(processor_of(table, row)), ',', threads_of(table, row), ',', range.least_parameters, ',',

@@ -251,8 +251,7 @@ std::string csv_difference(const MeanInterval& difference) {
 std::string csv_head(const TableView& view, const ArmRow& row) {
   std::string text = str(csv_field(row.arm), ',', row.tuned ? shortest(*row.tuned) : "", ',', row.cells.size(), ',');
   if (view.has_inputs()) text += str(input_cell(row), ',');
-  const std::optional<double> deviation = reported_deviation(row.tests());
-  text += str(formatted("%.6f", mean_of(row.tests())), ',', deviation ? formatted("%.6f", *deviation) : "", ',');
+  text += str(formatted("%.6f", mean_of(row.tests())), ',', deviation_field(row.tests()), ',');
   if (view.has_against()) text += str(row.is_baseline() ? "" : csv_field(row.against), ',');
   return str(text, csv_difference(row.difference), ',', last_stage(row).parameters, ',', last_stage(row).macs, ',',
              row.cells.front().file_bytes, ',', formatted("%.1f", row.train_seconds()), ',',

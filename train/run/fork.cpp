@@ -128,10 +128,9 @@ void check_decisions_of_fork(const Origin& origin, const ExperimentConfig& confi
   const std::size_t first = ready_stages(start.position);
   std::vector<BlockProblem> problems = undecided_choices(config, given, first);
   // The network is as the passes of the next stage find it only where no step of training comes before them.
-  const bool next = first < config.stages.size() && (start.position.stage_done || !start.position.stage_ready);
-  if (problems.empty() && config.deterministic && next && !stage_vetoes(config.stages[first], config.report).empty()) {
-    std::unique_ptr<Module> model = saved_model(load_point(origin.vfs, start));
-    problems = undecided_layers(config, given, first, model);
+  const bool next = start.position.stage_done || !start.position.stage_ready;
+  if (problems.empty() && next) {
+    problems = undecided_layers(config, given, first, [&] { return saved_model(load_point(origin.vfs, start)); });
   }
   for (const BlockProblem& problem : problems) throw ConfigError(str("fork: ", problem.key, ": ", problem.message));
 }

@@ -41,10 +41,7 @@ StagePass factorise_pass(const StageConfig& stage, const ReportConfig& report, c
   return made;
 }
 
-bool clock_decides(const LowRankConfig& config) {
-  const auto by_latency = [](const auto& rule) { return rule.second->latency.has_value(); };
-  return config.keep == "faster" || std::ranges::any_of(config.rank_configs(), by_latency);
-}
+bool clock_decides(const LowRankConfig& config) { return config.keep == "faster" || config.ranks_by_latency(); }
 
 // Whether the stage settles ranks before it trains, which a low-rank admm block does.
 bool settles_ranks(const StageConfig& stage) { return stage.admm && !stage.admm->sparsity; }

@@ -31,9 +31,8 @@ bool holds(const DecisionMap& given, std::string_view kind, const std::string& w
 }
 
 bool ranks_by_latency(const StageConfig& stage, const std::string& block) {
-  if (block != "admm" && block != "factorise") return false;
-  const LowRankConfig& config = block == "admm" ? static_cast<const LowRankConfig&>(*stage.admm) : *stage.factorise;
-  return std::ranges::any_of(config.rank_configs(), [](const auto& rule) { return rule.second->latency.has_value(); });
+  if (block == "admm") return stage.admm->ranks_by_latency();
+  return block == "factorise" && stage.factorise->ranks_by_latency();
 }
 
 }  // namespace
@@ -63,14 +62,16 @@ std::vector<BlockProblem> undecided_choices(const ExperimentConfig& config, cons
 }
 
 std::vector<BlockProblem> undecided_layers(const ExperimentConfig& config, const DecisionMap& given, std::size_t stage,
-                                           std::unique_ptr<Module>& network) {
+                                           const std::function<std::unique_ptr<Module>()>& load) {
+  if (!config.deterministic || stage >= config.stages.size()) return {};
   const StageConfig& here = config.stages[stage];
-  if (!config.deterministic || (here.factorise && here.factorise->from)) return {};
+  if (here.factorise && here.factorise->from) return {};  // another stage has decided
   const std::vector<StagePass> passes = stage_passes(here, config.report, {}, Values::zeros);
   if (passes.empty() || !passes.front().veto->only_faster) return {};
   const StagePass& first = passes.front();
   // Where ranks come from timings or from batches of the data, the layers that stay dense are not known here.
   if (ranks_by_latency(here, first.key) || (first.key == "factorise" && here.factorise->weighted)) return {};
+  std::unique_ptr<Module> network = load();
   // What else is wrong with the pass is told where it runs.
   if (!first.pass->try_prepare(network, sample_shape(config.data)).empty()) return {};
   const std::string where = decided_where(config, *first.veto);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -16,9 +17,10 @@ namespace tessera {
 // "stages[1].factorise.keep". Empty unless the run is deterministic.
 std::vector<BlockProblem> undecided_choices(const ExperimentConfig& config, const DecisionMap& given, std::size_t first = 0);
 
-// The same of each layer that the first pass of this stage would have a clock judge in the network, which is as that pass will
-// find it and stays so. Passes whose ranks come from timings or from batches of the data are left out.
+// The same of each layer that the first pass of this stage would have a clock judge. `load` gives the network as that pass will
+// find it; it is called only where there is such a pass. Passes whose ranks come from timings or from batches of the data are
+// left out.
 std::vector<BlockProblem> undecided_layers(const ExperimentConfig& config, const DecisionMap& given, std::size_t stage,
-                                           std::unique_ptr<Module>& network);
+                                           const std::function<std::unique_ptr<Module>()>& load);
 
 }  // namespace tessera
