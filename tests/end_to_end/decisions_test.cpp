@@ -233,10 +233,9 @@ TEST_F(VetoDecisions, ThoseOfAnotherLayerAreNoneForAFork) {
   EXPECT_EQ(replayed.exit_code, 0) << replayed.output;
 }
 
-// Of a layer that stays dense by its ranks no clock is asked. Ranks by latency and weighted ones are not known before the pass.
+// Of a layer that stays dense by its ranks no clock is asked. Ranks by latency are not known before the pass.
 TEST_F(VetoDecisions, AForkIsNotRefusedForLayersThatNoClockIsAskedAbout) {
-  for (const char* const rule :
-       {"ranks: {energy: 0.9999999}", "ranks: {latency: {speedup: 100}}", "ranks: {energy: 0.9999999}, weighted: true"}) {
+  for (const char* const rule : {"ranks: {energy: 0.9999999}", "ranks: {latency: {speedup: 100}}"}) {
     SCOPED_TRACE(rule);
     const std::string stages =
         str("stages=[{name: dense, train: 2s}, {name: one, factorise: {layers: conv2, ranks: {out: 2, in: 2}, keep_for: {batch: "
