@@ -45,6 +45,9 @@ inline int threads_for(double flops, std::int64_t tasks = std::numeric_limits<st
 
 // Calls body(begin, end, part) for `parts` contiguous parts of [0, count), each on its own thread. Rethrows the first exception.
 // Afterwards every thread sees what each body stored, also what it stored past the caches.
+//
+// The team is never smaller than omp_get_max_threads(), even if there are fewer parts: libgomp ends the threads that a smaller
+// team leaves out and starts others for the next large one.
 template <class Body>
 void parallel_parts(std::int64_t count, int parts, Body&& body) {
   if (parts <= 1) {
@@ -53,7 +56,8 @@ void parallel_parts(std::int64_t count, int parts, Body&& body) {
     return _mm_sfence();
   }
   std::exception_ptr failure;
-#pragma omp parallel for schedule(static, 1) num_threads(parts)
+  const int team = std::max(parts, omp_get_max_threads());
+#pragma omp parallel for schedule(static, 1) num_threads(team)
   for (int part = 0; part < parts; ++part) {
     try {
       const std::int64_t begin = count * part / parts;

@@ -3,10 +3,12 @@
 
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cstdint>
 #include <filesystem>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "core/config/value.h"
@@ -66,12 +68,15 @@ inline std::set<std::string> threads_of_process() {
   for (const auto& thread : std::filesystem::directory_iterator("/proc/self/task")) threads.insert(thread.path().filename());
   return threads;
 }
-// The threads that have started since `before`. A thread that was ending then is listed for a moment after it is joined, so
-// numbers of threads are not compared.
-inline std::set<std::string> threads_since(const std::set<std::string>& before) {
-  std::set<std::string> threads = threads_of_process();
-  for (const std::string& thread : before) threads.erase(thread);
-  return threads;
+// The threads that have started since `before` and stay: `count` of them, or what there is after ten seconds. A thread that
+// ends, such as one that a library's smaller team leaves out, is listed for a moment longer.
+inline std::set<std::string> threads_since(const std::set<std::string>& before, std::size_t count) {
+  for (int wait = 0;; ++wait) {
+    std::set<std::string> threads = threads_of_process();
+    for (const std::string& thread : before) threads.erase(thread);
+    if (threads.size() == count || wait == 1000) return threads;
+    std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  }
 }
 
 // Loaded, and released at the end.

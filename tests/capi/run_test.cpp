@@ -230,7 +230,7 @@ TEST(CRun, TakesTheThreadsThatItIsTold) {
   const std::set<std::string> before = threads_of_process();
   ASSERT_EQ(tessera_set_threads(network.get(), 3), TESSERA_OK);
   const std::vector<float> two = scores_of(network, images);
-  EXPECT_EQ(threads_since(before).size(), 2U) << "two beside the one that there was";
+  EXPECT_EQ(threads_since(before, 2).size(), 2U) << "two beside the one that there was";
   for (std::size_t i = 0; i < one.size(); ++i) ASSERT_NEAR(two[i], one[i], 1e-5);
   ASSERT_EQ(tessera_set_threads(network.get(), 1), TESSERA_OK);
   EXPECT_EQ(scores_of(network, images), one);
