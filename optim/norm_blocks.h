@@ -20,14 +20,21 @@ class NormBlocks {
   void add_tensor(std::int64_t elements) { partial_.emplace_back(static_cast<std::size_t>(ceil_div(elements, kBlock))); }
 
   // Walks a thread's share [begin, end) of the `count` values of one tensor: sums the blocks that begin in it, and calls
-  // body(begin, end) for each part, right after the sum has read it.
+  // body(begin, end) for each part, right after the sum has read it. Parts are small, so that reading the other arrays of the
+  // body never pauses for long.
   template <class T, class Body>
   void walk(std::size_t tensor, const T* values, std::int64_t count, std::int64_t begin, std::int64_t end, const Body& body) {
     const std::int64_t first = std::min(ceil_div(begin, kBlock) * kBlock, end);
     if (begin < first) body(begin, first);
-    for (std::int64_t at = first; at < end; at += kBlock) {
-      partial_[tensor][static_cast<std::size_t>(at / kBlock)] = squared_sum(values + at, std::min(kBlock, count - at));
-      body(at, std::min(at + kBlock, end));
+    for (std::int64_t block = first; block < end; block += kBlock) {
+      const std::int64_t behind = std::min(block + kBlock, count);
+      SquaredSum sum;
+      for (std::int64_t at = block; at < behind; at += kPart) {  // the sum reads the block to its end, the body its share of it
+        const std::int64_t part_end = std::min(at + kPart, behind);
+        sum.add(values + at, part_end - at);
+        if (at < end) body(at, std::min(part_end, end));
+      }
+      partial_[tensor][static_cast<std::size_t>(block / kBlock)] = sum.total();
     }
   }
 
@@ -38,28 +45,38 @@ class NormBlocks {
   }
 
  private:
-  static constexpr int kLanes = 4;
+  static constexpr int kLanes = 4, kSums = 8;
+  static constexpr std::int64_t kPart = 512;
+  static_assert(kBlock % kPart == 0 && kPart % (kSums * kLanes) == 0);
   using Doubles = Lanes<double, kLanes>::type;
 
-  // As many sums at once as hide the latency of an addition.
-  template <class T>
-  static double squared_sum(const T* values, std::int64_t count) {
-    constexpr int kSums = 8;
-    Doubles sums[kSums]{};
-    std::int64_t i = 0;
-    for (; i + kSums * kLanes <= count; i += kSums * kLanes) {
+  // Of one block. As many sums at once as hide the latency of an addition.
+  class SquaredSum {
+   public:
+    template <class T>
+    void add(const T* values, std::int64_t count) {
+      std::int64_t i = 0;
+      for (; i + kSums * kLanes <= count; i += kSums * kLanes) {
 #pragma GCC unroll 8
-      for (int s = 0; s < kSums; ++s) {
-        const Doubles v = __builtin_convertvector((load_lanes<T, kLanes>(values + i + s * kLanes)), Doubles);
-        sums[s] += v * v;
+        for (int s = 0; s < kSums; ++s) {
+          const Doubles v = __builtin_convertvector((load_lanes<T, kLanes>(values + i + s * kLanes)), Doubles);
+          sums_[s] += v * v;
+        }
       }
+      for (; i < count; ++i) rest_ += static_cast<double>(values[i]) * static_cast<double>(values[i]);
     }
-    for (int s = 1; s < kSums; ++s) sums[0] += sums[s];
-    double sum = 0;
-    for (int lane = 0; lane < kLanes; ++lane) sum += sums[0][lane];
-    for (; i < count; ++i) sum += static_cast<double>(values[i]) * static_cast<double>(values[i]);
-    return sum;
-  }
+    double total() const {
+      Doubles all = sums_[0];
+      for (int s = 1; s < kSums; ++s) all += sums_[s];
+      double sum = rest_;
+      for (int lane = 0; lane < kLanes; ++lane) sum += all[lane];
+      return sum;
+    }
+
+   private:
+    Doubles sums_[kSums]{};
+    double rest_ = 0;
+  };
 
   std::vector<std::vector<double>> partial_;
 };

@@ -1,6 +1,7 @@
 // Included only by the files that build it for one instruction set each; W, the lanes of a vector, tells their instances apart.
 #pragma once
 
+#include <algorithm>
 #include <cmath>
 
 #include "core/cpu/rows/elementwise.h"
@@ -22,35 +23,53 @@ float top_of(const float* x, std::int64_t n) {
   return largest_of<W>(top);
 }
 
-// Lanes behind the end of the row count as numbers far below all others: their exponential is 0.
+// exp(x - y) of numbers, x <= y.
 template <int W>
-ExpSum<float> exp_sum(const float* x, std::int64_t n) {
-  const float top = top_of<W>(x, n);
-  Vec<W> sums[4]{};
-  for_each_vector<W>(
-      n, [&](int s, std::int64_t i, auto part) __attribute__((always_inline)) {
-        prefetch(x + n + i);
-        sums[s] += exp_below<W>(row_part<W>(x, i, part, -INFINITY) - top);
-      });
-  return {top, sum_of<W>(sums)};
+float exp_of_difference(float x, float y) {
+  return exp_below<W>(Vec<W>{} + (x - y))[0];
 }
 
+// Lanes behind the end of the row count as numbers far below all others: their exponential is 0. A long row is read once: the
+// largest element of each piece is found before the piece's exponentials are summed, and what was summed before is scaled to it.
 template <int W>
-ExpSum<float> softmax(const float* x, std::int64_t n, Stores stores, float* y) {
+ExpSum<float> exp_sum(const float* x, std::int64_t n) {
+  constexpr std::int64_t kPiece = 2048;  // stays in the first cache
+  float top = -INFINITY, total = 0;
+  for (std::int64_t first = 0; first < n; first += kPiece) {
+    const float* const piece = x + first;
+    const std::int64_t count = std::min(kPiece, n - first);
+    const float before = top, here = top_of<W>(piece, count);
+    top = here > top || first == 0 ? here : top;
+    if (top == -INFINITY && first + count < n) continue;  // only at the row's end is it the largest
+    Vec<W> sums[4]{};
+    for_each_vector<W>(
+        count, [&](int s, std::int64_t i, auto part) __attribute__((always_inline)) {
+          prefetch(piece + count + i);
+          sums[s] += exp_below<W>(row_part<W>(piece, i, part, -INFINITY) - top);
+        });
+    const float sum = sum_of<W>(sums);
+    total = first == 0 || before == -INFINITY ? sum : total * exp_of_difference<W>(before, top) + sum;
+  }
+  return {top, total};
+}
+
+constexpr std::int64_t kHeld = 4096;  // exponentials that stay in the first cache; longer rows compute them twice
+
+// With kHolds, for rows of up to kHeld elements.
+template <int W, bool kHolds>
+ExpSum<float> softmax_of(const float* x, std::int64_t n, Stores stores, float* y) {
   const float top = top_of<W>(x, n);
-  constexpr std::int64_t kHeld = 4096;  // exponentials that stay in the first cache; longer rows compute them twice
-  alignas(64) float held[kHeld];
-  const bool holds = n <= kHeld;
+  alignas(64) float held[kHolds ? kHeld : 1];
   Vec<W> sums[4]{};
   for_each_vector<W>(
       n, [&](int s, std::int64_t i, auto part) __attribute__((always_inline)) {
         const Vec<W> e = exp_below<W>(row_part<W>(x, i, part, -INFINITY) - top);
         prefetch(x + n + i);
         sums[s] += e;
-        if (holds) store<W>(e, held + i);
+        if constexpr (kHolds) store<W>(e, held + i);
       });
   const float total = sum_of<W>(sums), scale = 1 / total;
-  if (holds) {
+  if constexpr (kHolds) {
     map<W>(
         held, n, stores, y, [&](const Vec<W>& e) __attribute__((always_inline)) { return e * scale; });
   } else {
@@ -58,6 +77,11 @@ ExpSum<float> softmax(const float* x, std::int64_t n, Stores stores, float* y) {
         x, n, stores, y, [&](const Vec<W>& v) __attribute__((always_inline)) { return exp_below<W>(v - top) * scale; });
   }
   return {top, total};
+}
+
+template <int W>
+ExpSum<float> softmax(const float* x, std::int64_t n, Stores stores, float* y) {
+  return n <= kHeld ? softmax_of<W, true>(x, n, stores, y) : softmax_of<W, false>(x, n, stores, y);
 }
 
 template <int W>

@@ -32,8 +32,10 @@ template <int W, class T, class At>
   if (stores == Stores::past_caches) {
     i = std::min(to_alignment<W>(to), count);
     if (i > 0) store_part<W>(at(std::int64_t{0}, Part{i}), i, to);
+#pragma GCC unroll 4
     for (; i + W <= count; i += W) store_past_caches<W>(at(i, Whole()), to + i);
   } else {
+#pragma GCC unroll 4
     for (; i + W <= count; i += W) store<W>(at(i, Whole()), to + i);
   }
   if (i < count) store_part<W>(at(i, Part{count - i}), count - i, to + i);
