@@ -12,7 +12,7 @@ namespace tessera::cpu {
 
 // Calls body.operator()<Block>(first channel) until `channels` are covered. T is what is computed in.
 template <class T, class Body>
-void for_each_channel_block(std::int64_t channels, Body&& body) {
+[[gnu::always_inline]] inline void for_each_channel_block(std::int64_t channels, Body&& body) {
   constexpr int kLanes = 32 / sizeof(T);
   std::int64_t c = 0;
   for (; c + 2 * kLanes <= channels; c += 2 * kLanes) body.template operator()<ChannelBlock<T, kLanes, 2>>(c);
@@ -45,11 +45,20 @@ inline std::int64_t rows_per_piece(std::int64_t channels) {
   return std::clamp<std::int64_t>(4096 / std::max<std::int64_t>(channels, 1), 8, 256);
 }
 
+// The same for a walk that keeps no sums: many channels are walked row by row, as they lie in memory. The values of a block that
+// are the same for all rows are then loaded again for each row, which costs less than memory that is read in steps.
+inline std::int64_t rows_per_mapped_piece(std::int64_t channels) { return channels < 64 ? rows_per_piece(channels) : 1; }
+
+// Calls body(first, last) for pieces of [begin, end).
+template <class Body>
+[[gnu::always_inline]] inline void for_each_piece_of(std::int64_t begin, std::int64_t end, std::int64_t step, const Body& body) {
+  for (std::int64_t at = begin; at < end; at += step) body(at, std::min(at + step, end));
+}
+
 // Cuts rows [begin, end) into pieces of a fixed size, so that the pieces stay in cache between two walks.
 template <class Body>
 void for_each_piece(std::int64_t begin, std::int64_t end, std::int64_t channels, Body&& body) {
-  const std::int64_t step = rows_per_piece(channels);
-  for (std::int64_t at = begin; at < end; at += step) body(at, std::min(at + step, end));
+  for_each_piece_of(begin, end, rows_per_piece(channels), body);
 }
 
 }  // namespace tessera::cpu

@@ -46,27 +46,32 @@ template <class Block>
 template <class T, bool kResidual, bool kRelu>
 void normalise(const Tensor& x, const Tensor& mean, const Tensor& inv_std, const Tensor& gamma, const Tensor& beta,
                const Tensor& residual, const Tensor& y) {
-  const std::int64_t channels = x.dim(1);
-  parallel_rows(x.dim(0), channels, [&](std::int64_t begin, std::int64_t end, int) {
-    for_each_piece(begin, end, channels, [&](std::int64_t first, std::int64_t last) {
-      for_each_channel_block<Compute<T>>(channels, [&]<class Block>(std::int64_t c) {
-        const Block centre = Block::load(mean.data<Compute<T>>() + c);
-        const Block scale = Block::load(gamma.data<Compute<T>>() + c) * Block::load(inv_std.data<Compute<T>>() + c);
-        const Block shift = Block::load(beta.data<Compute<T>>() + c);
-        const T* from = x.data<T>() + c;
-        [[maybe_unused]] const T* added = kResidual ? residual.data<T>() + c : nullptr;
-        T* to = y.data<T>() + c;
-        PieceBehind<Block> behind(first, last, channels, c);
-        for (std::int64_t at = first * channels; at < last * channels; at += channels) {
-          if constexpr (kResidual) behind.ask(x.data<T>(), residual.data<T>());
-          else behind.ask(x.data<T>());
-          Block value = affine(Block::load(from + at), centre, scale, shift);
-          if constexpr (kResidual) value = value + Block::load(added + at);
-          if constexpr (kRelu) value = positive_part(value);
-          value.store(to + at);
-        }
-      });
-    });
+  using C = Compute<T>;
+  const std::int64_t channels = x.dim(1), step = rows_per_mapped_piece(channels);
+  const C *const means = mean.data<C>(), *const inverses = inv_std.data<C>();
+  const C *const factors = gamma.data<C>(), *const shifts = beta.data<C>();
+  const T *const from = x.data<T>(), *const added = data_or_null<T>(residual);
+  T* const to = y.data<T>();
+  parallel_rows(x.dim(0), channels, [=](std::int64_t begin, std::int64_t end, int) {
+    for_each_piece_of(
+        begin, end, step, [=](std::int64_t first, std::int64_t last) __attribute__((always_inline)) {
+          for_each_channel_block<C>(
+              channels, [=]<class Block>(std::int64_t c) __attribute__((always_inline)) {
+                const Block centre = Block::load(means + c), scale = Block::load(factors + c) * Block::load(inverses + c);
+                const Block shift = Block::load(shifts + c);
+                PieceBehind<Block> behind(first, last, channels, c);
+                for (std::int64_t at = first * channels + c; at < last * channels; at += channels) {
+                  if constexpr (kResidual)
+                    behind.ask(from, added);
+                  else
+                    behind.ask(from);
+                  Block value = affine(Block::load(from + at), centre, scale, shift);
+                  if constexpr (kResidual) value = value + Block::load(added + at);
+                  if constexpr (kRelu) value = positive_part(value);
+                  value.store(to + at);
+                }
+              });
+        });
   });
 }
 
@@ -98,8 +103,10 @@ struct MaskedGradient {
   }
   template <class Block>
   [[gnu::always_inline]] void ask(PieceBehind<Block>& behind) const {
-    if constexpr (kCut == Cut::y) behind.ask(x, g, y);
-    else behind.ask(x, g);
+    if constexpr (kCut == Cut::y)
+      behind.ask(x, g, y);
+    else
+      behind.ask(x, g);
   }
   template <class Block>
   [[gnu::always_inline]] Block at(std::int64_t index, const Block& x_here, const Channels<Block>& block) const {
@@ -178,24 +185,26 @@ InputGradient<T> input_gradient(const Tensor& inv_std, const Tensor& gamma, cons
 
 template <class T, Cut kCut>
 void backward_input(const MaskedGradient<T, kCut>& gradient, const InputGradient<Compute<T>>& terms, const Tensor& grad_x) {
-  const std::int64_t channels = grad_x.dim(1);
-  parallel_rows(grad_x.dim(0), channels, [&](std::int64_t begin, std::int64_t end, int) {
-    for_each_piece(begin, end, channels, [&](std::int64_t first, std::int64_t last) {
-      for_each_channel_block<Compute<T>>(channels, [&]<class Block>(std::int64_t c) {
-        const auto at_channel = static_cast<std::size_t>(c);
-        const auto block = gradient.template channels<Block>(c);
-        const Block scale = Block::load(terms.scale.data() + at_channel);
-        const Block slope = Block::load(terms.slope.data() + at_channel);
-        const Block offset = Block::load(terms.offset.data() + at_channel);
-        PieceBehind<Block> behind(first, last, channels, c);
-        for (std::int64_t at = first * channels + c; at < last * channels; at += channels) {
-          gradient.ask(behind);
-          const Block x = Block::load(gradient.x + at);
-          const Block g = gradient.at(at, x, block);
-          (g * scale - (x - block.centre) * slope - offset).store(grad_x.data<T>() + at);
-        }
-      });
-    });
+  using C = Compute<T>;
+  const std::int64_t channels = grad_x.dim(1), step = rows_per_mapped_piece(channels);
+  const C *const scales = terms.scale.data(), *const slopes = terms.slope.data(), *const offsets = terms.offset.data();
+  T* const to = grad_x.data<T>();
+  parallel_rows(grad_x.dim(0), channels, [=](std::int64_t begin, std::int64_t end, int) {
+    for_each_piece_of(
+        begin, end, step, [=](std::int64_t first, std::int64_t last) __attribute__((always_inline)) {
+          for_each_channel_block<C>(
+              channels, [=]<class Block>(std::int64_t c) __attribute__((always_inline)) {
+                const auto block = gradient.template channels<Block>(c);
+                const Block scale = Block::load(scales + c), slope = Block::load(slopes + c), offset = Block::load(offsets + c);
+                PieceBehind<Block> behind(first, last, channels, c);
+                for (std::int64_t at = first * channels + c; at < last * channels; at += channels) {
+                  gradient.ask(behind);
+                  const Block x = Block::load(gradient.x + at);
+                  const Block g = gradient.at(at, x, block);
+                  (g * scale - (x - block.centre) * slope - offset).store(to + at);
+                }
+              });
+        });
   });
 }
 

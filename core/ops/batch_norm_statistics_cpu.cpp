@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <vector>
 
@@ -7,35 +8,53 @@
 namespace tessera::cpu {
 namespace {
 
-// Running count, mean and sum of squared deviations of one channel.
-struct Moments {
-  double count = 0;
-  double mean = 0;
-  double m2 = 0;
+// Running means and sums of squared deviations of all channels, which have the same count.
+class Moments {
+ public:
+  explicit Moments(std::size_t channels = 0) : means_(channels), squares_(channels) {}
 
-  // Chan, Golub & LeVeque 1983, "Algorithms for computing the sample variance", eq. 2.1.
-  void join(const Moments& other) {
-    const double total = count + other.count;
-    if (total == 0) return;
-    const double delta = other.mean - mean;
-    mean += delta * other.count / total;
-    m2 += other.m2 + delta * delta * count * other.count / total;
-    count = total;
+  // How a piece of `count` rows is joined: Chan, Golub & LeVeque 1983, "Algorithms for computing the sample variance", eq. 2.1.
+  // The divisions are the same for all channels.
+  struct Weights {
+    double share, product;  // count / total, and the product of both counts / total
+  };
+  Weights weights(double count) const {
+    const double total = count_ + count;
+    return {count / total, count_ * count / total};
   }
+  void join(std::size_t channel, double mean, double squares, const Weights& weights) {
+    const double delta = mean - means_[channel];
+    means_[channel] += delta * weights.share;
+    squares_[channel] += squares + delta * delta * weights.product;
+  }
+  void count(double rows) { count_ += rows; }  // after all channels of a piece
+
+  void join(const Moments& other) {
+    if (other.count_ == 0) return;
+    const Weights of = weights(other.count_);
+    for (std::size_t c = 0; c < means_.size(); ++c) join(c, other.means_[c], other.squares_[c], of);
+    count(other.count_);
+  }
+  double mean(std::size_t channel) const { return means_[channel]; }
+  double variance(std::size_t channel) const { return std::max(squares_[channel], 0.0) / count_; }
+
+ private:
+  double count_ = 0;
+  std::vector<double> means_, squares_;
 };
 
-// Adds the moments of rows [begin, end) to moments[c...]. The piece is in cache and is walked twice: the second walk also
+// Joins rows [begin, end) to the moments of a block of channels. The piece is in cache and is walked twice: the second walk also
 // measures how far the rounded mean of the first one is off.
 template <class T, class Block>
-void join_piece(const T* x, std::int64_t begin, std::int64_t end, std::int64_t channels, std::int64_t c, Moments* moments) {
+void join_piece(const T* x, std::int64_t begin, std::int64_t end, std::int64_t channels, std::int64_t c,
+                const Moments::Weights& weights, Moments& moments) {
   Block sum = Block::filled(0);
   PieceBehind<Block> behind(begin, end, channels, c);
   for (std::int64_t row = begin; row < end; ++row) {
     behind.ask(x);
     sum = sum + Block::load(x + row * channels + c);
   }
-  const auto count = static_cast<Compute<T>>(end - begin);
-  const Block mean = sum * Block::filled(1 / count);
+  const Block mean = sum * Block::filled(1 / static_cast<Compute<T>>(end - begin));
   Block error = Block::filled(0);
   Block squares = Block::filled(0);
   for (std::int64_t row = begin; row < end; ++row) {
@@ -47,11 +66,11 @@ void join_piece(const T* x, std::int64_t begin, std::int64_t end, std::int64_t c
   mean.store(m.data());
   error.store(e.data());
   squares.store(s.data());
+  const double n = static_cast<double>(end - begin), inverse = 1 / n;
   for (std::size_t i = 0; i < m.size(); ++i) {
-    const double n = static_cast<double>(count);
-    const double off = static_cast<double>(e[i]) / n;
-    moments[c + static_cast<std::int64_t>(i)].join(
-        {n, static_cast<double>(m[i]) + off, static_cast<double>(s[i]) - n * off * off});
+    const double off = static_cast<double>(e[i]) * inverse;
+    moments.join(static_cast<std::size_t>(c) + i, static_cast<double>(m[i]) + off, static_cast<double>(s[i]) - n * off * off,
+                 weights);
   }
 }
 
@@ -60,19 +79,22 @@ void statistics(const Tensor& x, const Tensor& mean, const Tensor& var) {
   const std::int64_t rows = x.dim(0);
   const std::int64_t channels = x.dim(1);
   const auto width = static_cast<std::size_t>(channels);
-  std::vector<Moments> moments(static_cast<std::size_t>(row_parts(rows, channels)) * width);
+  std::vector<Moments> parts(static_cast<std::size_t>(row_parts(rows, channels)), Moments(width));
   parallel_rows(rows, channels, [&](std::int64_t begin, std::int64_t end, int part) {
-    Moments* const own = moments.data() + static_cast<std::size_t>(part) * width;
+    Moments& own = parts[static_cast<std::size_t>(part)];
     for_each_piece(begin, end, channels, [&](std::int64_t first, std::int64_t last) {
-      for_each_channel_block<Compute<T>>(
-          channels, [&]<class Block>(std::int64_t c) { join_piece<T, Block>(x.data<T>(), first, last, channels, c, own); });
+      const Moments::Weights weights = own.weights(static_cast<double>(last - first));
+      for_each_channel_block<Compute<T>>(channels, [&]<class Block>(std::int64_t c) {
+        join_piece<T, Block>(x.data<T>(), first, last, channels, c, weights, own);
+      });
+      own.count(static_cast<double>(last - first));
     });
   });
+  Moments all(width);
+  for (const Moments& part : parts) all.join(part);
   for (std::size_t c = 0; c < width; ++c) {
-    Moments all;
-    for (std::size_t at = c; at < moments.size(); at += width) all.join(moments[at]);
-    mean.data<Compute<T>>()[c] = static_cast<Compute<T>>(all.mean);
-    var.data<Compute<T>>()[c] = static_cast<Compute<T>>(std::max(all.m2, 0.0) / all.count);
+    mean.data<Compute<T>>()[c] = static_cast<Compute<T>>(all.mean(c));
+    var.data<Compute<T>>()[c] = static_cast<Compute<T>>(all.variance(c));
   }
 }
 
