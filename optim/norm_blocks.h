@@ -20,8 +20,8 @@ class NormBlocks {
   void add_tensor(std::int64_t elements) { partial_.emplace_back(static_cast<std::size_t>(ceil_div(elements, kBlock))); }
 
   // Walks a thread's share [begin, end) of the `count` values of one tensor: sums the blocks that begin in it, and calls
-  // body(begin, end) for each part, right after the sum has read it. Parts are small, so that reading the other arrays of the
-  // body never pauses for long.
+  // body(begin, end) for each part, right after the sum has read it. Inside blocks parts are small: during a long sum, no line of
+  // the body's other arrays would be fetched.
   template <class T, class Body>
   void walk(std::size_t tensor, const T* values, std::int64_t count, std::int64_t begin, std::int64_t end, const Body& body) {
     const std::int64_t first = std::min(ceil_div(begin, kBlock) * kBlock, end);
@@ -29,7 +29,7 @@ class NormBlocks {
     for (std::int64_t block = first; block < end; block += kBlock) {
       const std::int64_t behind = std::min(block + kBlock, count);
       SquaredSum sum;
-      for (std::int64_t at = block; at < behind; at += kPart) {  // the sum reads the block to its end, the body its share of it
+      for (std::int64_t at = block; at < behind; at += kPart) {  // the sum reads the whole block, the body its part below `end`
         const std::int64_t part_end = std::min(at + kPart, behind);
         sum.add(values + at, part_end - at);
         if (at < end) body(at, std::min(part_end, end));

@@ -45,20 +45,28 @@ inline std::int64_t rows_per_piece(std::int64_t channels) {
   return std::clamp<std::int64_t>(4096 / std::max<std::int64_t>(channels, 1), 8, 256);
 }
 
-// The same for a walk that keeps no sums: many channels are walked row by row, as they lie in memory. The values of a block that
-// are the same for all rows are then loaded again for each row, which costs less than memory that is read in steps.
-inline std::int64_t rows_per_mapped_piece(std::int64_t channels) { return channels < 64 ? rows_per_piece(channels) : 1; }
-
-// Calls body(first, last) for pieces of [begin, end).
-template <class Body>
-[[gnu::always_inline]] inline void for_each_piece_of(std::int64_t begin, std::int64_t end, std::int64_t step, const Body& body) {
-  for (std::int64_t at = begin; at < end; at += step) body(at, std::min(at + step, end));
-}
-
 // Cuts rows [begin, end) into pieces of a fixed size, so that the pieces stay in cache between two walks.
 template <class Body>
 void for_each_piece(std::int64_t begin, std::int64_t end, std::int64_t channels, Body&& body) {
-  for_each_piece_of(begin, end, rows_per_piece(channels), body);
+  const std::int64_t step = rows_per_piece(channels);
+  for (std::int64_t at = begin; at < end; at += step) body(at, std::min(at + step, end));
+}
+
+// Calls body.operator()<Block>(first row, last row, first channel) for parts of [rows, channels] data, in parallel, for a walk
+// that keeps no sums. From 64 channels on the parts are single rows, as they lie in memory: to load a block's constants again for
+// each row costs less than strided reads. C is what is computed in. The body captures by value: through references its pointers
+// and constants would be loaded again after every store.
+template <class C, class Body>
+void map_channel_blocks(std::int64_t rows, std::int64_t channels, const Body& body) {
+  const std::int64_t step = channels < 64 ? rows_per_piece(channels) : 1;
+  parallel_rows(rows, channels, [=](std::int64_t begin, std::int64_t end, int) {
+    for (std::int64_t first = begin; first < end; first += step) {
+      const std::int64_t last = std::min(first + step, end);
+      for_each_channel_block<C>(
+          channels, [=]<class Block>(std::int64_t c)
+                        __attribute__((always_inline)) { body.template operator()<Block>(first, last, c); });
+    }
+  });
 }
 
 }  // namespace tessera::cpu

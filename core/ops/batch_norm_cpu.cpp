@@ -47,32 +47,27 @@ template <class T, bool kResidual, bool kRelu>
 void normalise(const Tensor& x, const Tensor& mean, const Tensor& inv_std, const Tensor& gamma, const Tensor& beta,
                const Tensor& residual, const Tensor& y) {
   using C = Compute<T>;
-  const std::int64_t channels = x.dim(1), step = rows_per_mapped_piece(channels);
+  const std::int64_t channels = x.dim(1);
   const C *const means = mean.data<C>(), *const inverses = inv_std.data<C>();
   const C *const factors = gamma.data<C>(), *const shifts = beta.data<C>();
   const T *const from = x.data<T>(), *const added = data_or_null<T>(residual);
   T* const to = y.data<T>();
-  parallel_rows(x.dim(0), channels, [=](std::int64_t begin, std::int64_t end, int) {
-    for_each_piece_of(
-        begin, end, step, [=](std::int64_t first, std::int64_t last) __attribute__((always_inline)) {
-          for_each_channel_block<C>(
-              channels, [=]<class Block>(std::int64_t c) __attribute__((always_inline)) {
-                const Block centre = Block::load(means + c), scale = Block::load(factors + c) * Block::load(inverses + c);
-                const Block shift = Block::load(shifts + c);
-                PieceBehind<Block> behind(first, last, channels, c);
-                for (std::int64_t at = first * channels + c; at < last * channels; at += channels) {
-                  if constexpr (kResidual)
-                    behind.ask(from, added);
-                  else
-                    behind.ask(from);
-                  Block value = affine(Block::load(from + at), centre, scale, shift);
-                  if constexpr (kResidual) value = value + Block::load(added + at);
-                  if constexpr (kRelu) value = positive_part(value);
-                  value.store(to + at);
-                }
-              });
-        });
-  });
+  map_channel_blocks<C>(
+      x.dim(0), channels, [=]<class Block>(std::int64_t first, std::int64_t last, std::int64_t c) __attribute__((always_inline)) {
+        const Block centre = Block::load(means + c), scale = Block::load(factors + c) * Block::load(inverses + c);
+        const Block shift = Block::load(shifts + c);
+        PieceBehind<Block> behind(first, last, channels, c);
+        for (std::int64_t at = first * channels + c; at < last * channels; at += channels) {
+          if constexpr (kResidual)
+            behind.ask(from, added);
+          else
+            behind.ask(from);
+          Block value = affine(Block::load(from + at), centre, scale, shift);
+          if constexpr (kResidual) value = value + Block::load(added + at);
+          if constexpr (kRelu) value = positive_part(value);
+          value.store(to + at);
+        }
+      });
 }
 
 // Source of the ReLU's mask: nothing (there is no ReLU), its output y, or the input x of the batch norm.
@@ -186,26 +181,22 @@ InputGradient<T> input_gradient(const Tensor& inv_std, const Tensor& gamma, cons
 template <class T, Cut kCut>
 void backward_input(const MaskedGradient<T, kCut>& gradient, const InputGradient<Compute<T>>& terms, const Tensor& grad_x) {
   using C = Compute<T>;
-  const std::int64_t channels = grad_x.dim(1), step = rows_per_mapped_piece(channels);
+  const std::int64_t channels = grad_x.dim(1);
   const C *const scales = terms.scale.data(), *const slopes = terms.slope.data(), *const offsets = terms.offset.data();
   T* const to = grad_x.data<T>();
-  parallel_rows(grad_x.dim(0), channels, [=](std::int64_t begin, std::int64_t end, int) {
-    for_each_piece_of(
-        begin, end, step, [=](std::int64_t first, std::int64_t last) __attribute__((always_inline)) {
-          for_each_channel_block<C>(
-              channels, [=]<class Block>(std::int64_t c) __attribute__((always_inline)) {
-                const auto block = gradient.template channels<Block>(c);
-                const Block scale = Block::load(scales + c), slope = Block::load(slopes + c), offset = Block::load(offsets + c);
-                PieceBehind<Block> behind(first, last, channels, c);
-                for (std::int64_t at = first * channels + c; at < last * channels; at += channels) {
-                  gradient.ask(behind);
-                  const Block x = Block::load(gradient.x + at);
-                  const Block g = gradient.at(at, x, block);
-                  (g * scale - (x - block.centre) * slope - offset).store(to + at);
-                }
-              });
-        });
-  });
+  map_channel_blocks<C>(
+      grad_x.dim(0),
+      channels, [=]<class Block>(std::int64_t first, std::int64_t last, std::int64_t c) __attribute__((always_inline)) {
+        const auto block = gradient.template channels<Block>(c);
+        const Block scale = Block::load(scales + c), slope = Block::load(slopes + c), offset = Block::load(offsets + c);
+        PieceBehind<Block> behind(first, last, channels, c);
+        for (std::int64_t at = first * channels + c; at < last * channels; at += channels) {
+          gradient.ask(behind);
+          const Block x = Block::load(gradient.x + at);
+          const Block g = gradient.at(at, x, block);
+          (g * scale - (x - block.centre) * slope - offset).store(to + at);
+        }
+      });
 }
 
 struct BackwardOperands {

@@ -11,29 +11,29 @@ namespace {
 // Running means and sums of squared deviations of all channels, which have the same count.
 class Moments {
  public:
-  explicit Moments(std::size_t channels = 0) : means_(channels), squares_(channels) {}
+  explicit Moments(std::size_t channels) : means_(channels), squares_(channels) {}
 
   // How a piece of `count` rows is joined: Chan, Golub & LeVeque 1983, "Algorithms for computing the sample variance", eq. 2.1.
   // The divisions are the same for all channels.
   struct Weights {
     double share, product;  // count / total, and the product of both counts / total
   };
-  Weights weights(double count) const {
-    const double total = count_ + count;
-    return {count / total, count_ * count / total};
+  Weights weights_for(double rows) const {
+    const double total = count_ + rows;
+    return {rows / total, count_ * rows / total};
   }
   void join(std::size_t channel, double mean, double squares, const Weights& weights) {
     const double delta = mean - means_[channel];
     means_[channel] += delta * weights.share;
     squares_[channel] += squares + delta * delta * weights.product;
   }
-  void count(double rows) { count_ += rows; }  // after all channels of a piece
+  void add_rows(double rows) { count_ += rows; }  // after all channels of a piece
 
   void join(const Moments& other) {
     if (other.count_ == 0) return;
-    const Weights of = weights(other.count_);
-    for (std::size_t c = 0; c < means_.size(); ++c) join(c, other.means_[c], other.squares_[c], of);
-    count(other.count_);
+    const Weights joined = weights_for(other.count_);
+    for (std::size_t c = 0; c < means_.size(); ++c) join(c, other.means_[c], other.squares_[c], joined);
+    add_rows(other.count_);
   }
   double mean(std::size_t channel) const { return means_[channel]; }
   double variance(std::size_t channel) const { return std::max(squares_[channel], 0.0) / count_; }
@@ -83,11 +83,11 @@ void statistics(const Tensor& x, const Tensor& mean, const Tensor& var) {
   parallel_rows(rows, channels, [&](std::int64_t begin, std::int64_t end, int part) {
     Moments& own = parts[static_cast<std::size_t>(part)];
     for_each_piece(begin, end, channels, [&](std::int64_t first, std::int64_t last) {
-      const Moments::Weights weights = own.weights(static_cast<double>(last - first));
+      const Moments::Weights weights = own.weights_for(static_cast<double>(last - first));
       for_each_channel_block<Compute<T>>(channels, [&]<class Block>(std::int64_t c) {
         join_piece<T, Block>(x.data<T>(), first, last, channels, c, weights, own);
       });
-      own.count(static_cast<double>(last - first));
+      own.add_rows(static_cast<double>(last - first));
     });
   });
   Moments all(width);

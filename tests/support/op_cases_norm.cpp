@@ -106,11 +106,14 @@ std::vector<OpCase> norm_op_cases() {
   add_batch_norm(cases, "images_c7", {3, 5, 4, 7});
   add_batch_norm(cases, "images_c33", {2, 17, 19, 33});
   add_batch_norm(cases, "rows_c16", {67, 16});
+  add_batch_norm(cases, "rows_c77", {300, 77});
   add_batch_norm(cases, "batch0", {0, 3, 3, 5});
   add_fused_batch_norm(cases, "relu_c7", {3, 5, 4, 7}, {false, true});
   add_fused_batch_norm(cases, "relu_c33", {2, 7, 9, 33}, {false, true});
   add_fused_batch_norm(cases, "residual_relu_c16", {2, 5, 7, 16}, {true, true});
   add_fused_batch_norm(cases, "residual_relu_c33", {1, 9, 7, 33}, {true, true});
+  add_fused_batch_norm(cases, "relu_c77", {1, 3, 4, 77}, {false, true});
+  add_fused_batch_norm(cases, "residual_relu_c77", {1, 3, 4, 77}, {true, true});
   add_fused_batch_norm(cases, "residual_c9", {3, 4, 5, 9}, {true, false});
   add_fused_batch_norm(cases, "residual_relu_inference", {3, 5, 4, 7}, {true, true, false});
   add_fused_batch_norm(cases, "relu_inference", {2, 5, 4, 9}, {false, true, false});

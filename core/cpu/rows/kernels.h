@@ -23,7 +23,7 @@ float top_of(const float* x, std::int64_t n) {
   return largest_of<W>(top);
 }
 
-// exp(x - y) of numbers, x <= y.
+// exp(x - y) of two scalars, x <= y.
 template <int W>
 float exp_of_difference(float x, float y) {
   return exp_below<W>(Vec<W>{} + (x - y))[0];
@@ -31,6 +31,7 @@ float exp_of_difference(float x, float y) {
 
 // Lanes behind the end of the row count as numbers far below all others: their exponential is 0. A long row is read once: the
 // largest element of each piece is found before the piece's exponentials are summed, and what was summed before is scaled to it.
+// While a row has had nothing above -Inf, its sum is 0, or NaN.
 template <int W>
 ExpSum<float> exp_sum(const float* x, std::int64_t n) {
   constexpr std::int64_t kPiece = 2048;  // stays in the first cache
@@ -40,22 +41,21 @@ ExpSum<float> exp_sum(const float* x, std::int64_t n) {
     const std::int64_t count = std::min(kPiece, n - first);
     const float before = top, here = top_of<W>(piece, count);
     top = here > top || first == 0 ? here : top;
-    if (top == -INFINITY && first + count < n) continue;  // only at the row's end is it the largest
+    const float base = top == -INFINITY && first + count < n ? 0.0F : top;
     Vec<W> sums[4]{};
     for_each_vector<W>(
         count, [&](int s, std::int64_t i, auto part) __attribute__((always_inline)) {
           prefetch(piece + count + i);
-          sums[s] += exp_below<W>(row_part<W>(piece, i, part, -INFINITY) - top);
+          sums[s] += exp_below<W>(row_part<W>(piece, i, part, -INFINITY) - base);
         });
-    const float sum = sum_of<W>(sums);
-    total = first == 0 || before == -INFINITY ? sum : total * exp_of_difference<W>(before, top) + sum;
+    total = total * (before == -INFINITY ? 1 : exp_of_difference<W>(before, top)) + sum_of<W>(sums);
   }
   return {top, total};
 }
 
 constexpr std::int64_t kHeld = 4096;  // exponentials that stay in the first cache; longer rows compute them twice
 
-// With kHolds, for rows of up to kHeld elements.
+// With kHolds the exponentials are kept; the row then has at most kHeld elements.
 template <int W, bool kHolds>
 ExpSum<float> softmax_of(const float* x, std::int64_t n, Stores stores, float* y) {
   const float top = top_of<W>(x, n);

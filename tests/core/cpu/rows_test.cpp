@@ -257,12 +257,16 @@ TEST_P(RowKernels, SumsOfExponentialsOfLongRows) {
   }
 }
 
+// Wherever it is, and whatever lies before it.
 TEST_P(RowKernels, SumsOfExponentialsKeepNaN) {
   constexpr std::int64_t n = 5000;
-  for (const std::int64_t at : {std::int64_t{0}, std::int64_t{3000}, n - 1}) {
-    const Tensor x = random(n, 1, -30, 30);
-    x.data<float>()[at] = std::numeric_limits<float>::quiet_NaN();
-    EXPECT_TRUE(std::isnan(used->exp_sum(x.data<float>(), n).total)) << at;
+  for (const std::int64_t at : {std::int64_t{0}, std::int64_t{7}, std::int64_t{2048}, std::int64_t{3000}, n - 1}) {
+    for (const std::int64_t hidden : {0, 2048, 4096}) {  // elements at the row's begin that are -Inf
+      const Tensor x = random(n, 1, -30, 30);
+      std::fill_n(x.data<float>(), hidden, -INFINITY);
+      x.data<float>()[at] = std::numeric_limits<float>::quiet_NaN();
+      EXPECT_TRUE(std::isnan(used->exp_sum(x.data<float>(), n).total)) << at << ' ' << hidden;
+    }
   }
   const Tensor none = Tensor::full({n}, -INFINITY);
   EXPECT_TRUE(std::isnan(used->exp_sum(none.data<float>(), n).total)) << "as in a row of one piece";
