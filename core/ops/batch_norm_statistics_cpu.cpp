@@ -13,10 +13,10 @@ class Moments {
  public:
   explicit Moments(std::size_t channels) : means_(channels), squares_(channels) {}
 
-  // How a piece of `count` rows is joined: Chan, Golub & LeVeque 1983, "Algorithms for computing the sample variance", eq. 2.1.
+  // How a piece of rows is joined: Chan, Golub & LeVeque 1983, "Algorithms for computing the sample variance", eq. 2.1.
   // The divisions are the same for all channels.
   struct Weights {
-    double share, product;  // count / total, and the product of both counts / total
+    double share, product;  // rows / total, and the product of both counts / total
   };
   Weights weights_for(double rows) const {
     const double total = count_ + rows;

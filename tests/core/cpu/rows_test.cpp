@@ -8,7 +8,6 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
 
 #include "core/cpu/rows/pieces.h"
 #include "core/ops/gelu_math.h"
@@ -237,40 +236,6 @@ TEST_P(RowKernels, SoftmaxAndItsGradient) {
     expect_results(n, gradient,
                    [&](Stores s, float* to) { used->softmax_backward(y.data<float>(), g.data<float>(), n, 0.5F, s, to); });
   }
-}
-
-// Of rows longer than a piece, whose largest element is in the first, a middle or the last piece, beside pieces of -Inf alone.
-TEST_P(RowKernels, SumsOfExponentialsOfLongRows) {
-  constexpr std::int64_t n = 7001;
-  for (const std::int64_t top : {std::int64_t{5}, std::int64_t{4000}, n - 1}) {
-    for (const std::int64_t hidden : {std::int64_t{0}, std::int64_t{4500}}) {  // elements at the row's begin that are -Inf
-      const Tensor x = random(n, 1, -30, 30);
-      float* const at = x.data<float>();
-      std::fill_n(at, hidden, -INFINITY);
-      at[top] = 40;
-      double want = 0;
-      for (std::int64_t i = 0; i < n; ++i) want += std::exp(double{at[i]} - 40);
-      const ExpSum<float> sum = used->exp_sum(at, n);
-      EXPECT_EQ(sum.top, 40.0F);
-      EXPECT_NEAR(sum.total / want, 1, kTolerance) << top << ' ' << hidden;
-    }
-  }
-}
-
-// Wherever it is, and whatever lies before it.
-TEST_P(RowKernels, SumsOfExponentialsKeepNaN) {
-  constexpr std::int64_t n = 5000;
-  for (const std::int64_t at : {std::int64_t{0}, std::int64_t{7}, std::int64_t{2048}, std::int64_t{3000}, n - 1}) {
-    for (const std::int64_t hidden : {0, 2048, 4096}) {  // elements at the row's begin that are -Inf
-      const Tensor x = random(n, 1, -30, 30);
-      std::fill_n(x.data<float>(), hidden, -INFINITY);
-      x.data<float>()[at] = std::numeric_limits<float>::quiet_NaN();
-      EXPECT_TRUE(std::isnan(used->exp_sum(x.data<float>(), n).total)) << at << ' ' << hidden;
-    }
-  }
-  const Tensor none = Tensor::full({n}, -INFINITY);
-  EXPECT_TRUE(std::isnan(used->exp_sum(none.data<float>(), n).total)) << "as in a row of one piece";
-  EXPECT_TRUE(std::isnan(used->exp_sum(none.data<float>(), 20).total));
 }
 
 TEST_P(RowKernels, WhatIsFarBelowTheLargestIsZero) {
