@@ -16,8 +16,8 @@ namespace tessera {
 class Constraint {
  public:
   virtual ~Constraint() = default;
-  // The nearest weight of the set, or the one that the form's decomposition reaches where none is known to be nearest. Of the
-  // weight's shape, dtype and device. Equal weights give equal bytes, in any thread. Throws NumericError on NaN or Inf.
+  // The nearest weight of the set, or the one that the form's decomposition reaches where none is known to be nearest. It has
+  // the weight's shape, dtype and device. Equal weights give equal bytes, in any thread. Throws NumericError on NaN or Inf.
   virtual Tensor project(const Tensor& weight) const = 0;
 };
 

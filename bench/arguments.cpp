@@ -7,6 +7,7 @@
 #include <iostream>
 
 #include "core/support/error.h"
+#include "core/support/log.h"
 #include "core/support/text.h"
 
 namespace tessera::bench {
@@ -133,6 +134,9 @@ int run_benchmark(Arguments& arguments, std::span<const std::string_view> words,
   try {
     arguments.read(words);
     check_instruction_set_is_free();
+    set_log_sink([program = std::string(arguments.program())](LogLevel, std::string_view message) {
+      std::cerr << program << ": " << message << '\n';
+    });
     measure();
   } catch (const ConfigError& error) {
     std::cerr << error.what() << '\n';

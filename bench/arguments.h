@@ -71,7 +71,7 @@ CommonOptions destination(CommonOptions options, const std::string& only, const 
 
 // Reads the words and calls `measure`. Returns the exit code: 0 done, 1 the measurement failed or is void, 2 unusable
 // arguments or surroundings, such as a variable that holds back one side's instruction set; --help prints the usage. The only
-// place of a benchmark program that catches and prints errors.
+// place of a benchmark program that catches and prints errors. Warnings go to standard error.
 int run_benchmark(Arguments& arguments, std::span<const std::string_view> words, const std::function<void()>& measure);
 
 }  // namespace tessera::bench

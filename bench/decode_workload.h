@@ -28,7 +28,7 @@ class DecodeWorkload {
   std::vector<float> scores();  // of what follows the prompt and the first token behind it
   std::vector<double> run(std::int64_t count);  // milliseconds of each of `count` tokens, from the first one on
 
-  // Of the weights that each token reads, in the network's precision: all but the positions'.
+  // Bytes of the weights that each token reads, in the network's precision: all except positions.weight.
   std::int64_t weight_bytes() const;
 
  private:

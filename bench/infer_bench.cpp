@@ -20,6 +20,8 @@
 namespace tessera::bench {
 namespace {
 
+constexpr double kTarget = 1.1;  // PyTorch 1's time over ours, at least
+
 struct Options {
   CommonOptions common{.rounds = 15, .results = TESSERA_BENCH_DIR "/results/infer_bench.jsonl"};
   TorchOptions torch{.script = TESSERA_BENCH_DIR "/infer_bench_torch.py"};
@@ -73,7 +75,9 @@ void report(Value& row, const Comparison& result, const std::vector<ModeWay>& fi
   print_summary("  unfolded", summarise(result.unfolded.rounds), " ms");
   row.set("tessera_unfolded_ms", to_value(result.unfolded));
   row.set("logit_difference", rivals[result.times.best]->value_difference());
-  row.set("torch", rivals[result.times.best]->torch().environment());
+  const Value& torch = rivals[result.times.best]->torch().environment();
+  row.set("torch", torch);
+  if (torch.at("version").as_string().starts_with("1.")) row.set("target", kTarget);
 }
 
 void measure_case(const InferCase& timed, const Options& options, const Value& surroundings) {

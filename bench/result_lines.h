@@ -25,8 +25,8 @@ void publish(const CommonOptions& options, const Value& surroundings, const Valu
 
 void print_summary(const std::string& name, const Summary& summary, const char* unit);
 
-// Of a ratio what a target is held against: the lower of the median of the rounds' ratios and the ratio of the medians (see
-// ratio_value() in turns.h). A ratio without the latter, as a share of a peak is, counts by its median.
+// The number that is compared with a target: the lower of the median of the rounds' ratios and the ratio of the medians (see
+// ratio_value() in turns.h). If a ratio has only the median, as a share of a peak does, that counts.
 double counted(const Value& ratio);
 
 // "2.50x (2.40-2.61), of medians 2.31x".

@@ -35,7 +35,7 @@ StreamSide read_side(std::int64_t bytes);
 // GB/s in each round, where a call of `bytes` takes so many milliseconds.
 std::vector<double> rates(double bytes, const Samples& ms);
 
-// Of the side with the highest median rate, which need not take the shortest time. ms[i] are the samples of sides[i].
+// The side with the highest median rate, which need not take the shortest time. ms[i] are the samples of sides[i].
 struct Streaming {
   std::string name;
   Samples ms;

@@ -45,14 +45,17 @@ struct TrainTarget {
 };
 constexpr TrainTarget kTargets[]{{"resnet20", "f32", 1.2, 2.0}, {"resnet18", "bf16", 1.0}, {"resnet50", "bf16", 1.0}};
 
-// On the CPU: the least ratio of torch's time to ours, the least share of the multiply-add peak, and the most of torch's memory
-// beyond weights, gradients and moments. 0: no target.
+// On the CPU, against one major version of torch: the least ratio of torch's time to ours, the least share of the multiply-add
+// peak, and the most of torch's memory beyond weights, gradients and moments. 0: no target.
 struct CpuTarget {
-  std::string_view model, precision;
+  std::string_view torch, model, precision;
   double ratio, peak_share = 0, memory = 0;
 };
-constexpr CpuTarget kCpuTargets[]{{"gpt", "f32", 1.6, .65}, {"gpt", "bf16", 1.6}, {"gpt2", "f32", 1.3, 0, .75},
-                                  {"gpt2", "bf16", 1.2},    {"vit", "f32", 1.4},  {"vit", "bf16", 1.3}};
+constexpr CpuTarget kCpuTargets[]{
+    {"1.", "resnet20", "f32", 1.3}, {"1.", "resnet20", "bf16", 1.2},    {"1.", "resnet18", "f32", 1.15},
+    {"2.", "resnet20", "f32", 1.1}, {"2.", "resnet20", "bf16", 1.35},   {"2.", "gpt", "f32", 1.6, .65},
+    {"2.", "gpt", "bf16", 1.6},     {"2.", "gpt2", "f32", 1.3, 0, .75}, {"2.", "gpt2", "bf16", 1.2},
+    {"2.", "vit", "f32", 1.4},      {"2.", "vit", "bf16", 1.3}};
 
 constexpr const char* kResults = TESSERA_BENCH_DIR "/results/train_bench.jsonl";
 constexpr const char* kGpuResults = TESSERA_BENCH_DIR "/results/cuda_train_bench.jsonl";
@@ -133,8 +136,9 @@ void report_rate(Value& row, const TrainWorkload& workload, const Options& optio
 }
 
 void judge_on_cpu(Value& row, const Options& options) {
+  const std::string& torch = row.at("torch").at("version").as_string();
   const auto same = [&](const CpuTarget& target) {
-    return target.model == options.model && target.precision == options.precision;
+    return target.model == options.model && target.precision == options.precision && torch.starts_with(target.torch);
   };
   const auto* const target = std::ranges::find_if(kCpuTargets, same);
   if (target == std::end(kCpuTargets)) return;

@@ -52,7 +52,7 @@ class TrainWorkload {
 
   // Weights, their gradients, and the optimiser's moments.
   std::int64_t state_bytes() const;
-  // Of a step's contractions: two for each multiply-add, the forward's and twice as many in the backward.
+  // FLOPs of a step's contractions, two for each multiply-add. The backward has twice as many as the forward.
   double flops() const;
 
  private:

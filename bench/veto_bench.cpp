@@ -26,6 +26,7 @@
 #include "core/device/device_choice.h"
 #include "core/io/child_process.h"
 #include "core/support/error.h"
+#include "core/support/log.h"
 #include "layers/conv2d.h"
 #include "layers/fold.h"
 #include "layers/linear.h"
@@ -190,11 +191,12 @@ std::vector<Speed> speeds_of_a_process(std::int64_t threads) {
 struct Verdicts {
   std::vector<double> ratios;
   std::int64_t faster = 0;
-  std::optional<std::int64_t> kept = {};  // for a network's layer: in how many processes it is also kept by the network's verdict
+  std::vector<bool> kept = {};  // for a network's layer: whether the network's verdict keeps it too, process by process
 
   std::int64_t processes() const { return std::ssize(ratios); }
+  std::int64_t times_kept() const { return std::ranges::count(kept, true); }
   bool counts() const { return std::abs(quantile(ratios, 0.5) - kFasterRatio) > kUndecided; }
-  bool agree() const { return is_one_verdict(faster) && (!kept || is_one_verdict(*kept)); }
+  bool agree() const { return is_one_verdict(faster) && (kept.empty() || is_one_verdict(times_kept())); }
 
  private:
   bool is_one_verdict(std::int64_t yes) const {
@@ -215,14 +217,17 @@ class Agreement {
     decided_ += counts ? 1 : 0;
     agreed_ += counts && verdicts.agree() ? 1 : 0;
     fmt::print("{}: faster in {} of {} processes{}; told ratio {:.3f} ({:.3f}-{:.3f}){}\n", layer, verdicts.faster,
-               verdicts.processes(), verdicts.kept ? fmt::format(", kept in {}", *verdicts.kept) : "", ratio.median, ratio.p10,
-               ratio.p90, counts ? "" : "; too close to 1.02 to be counted");
+               verdicts.processes(), verdicts.kept.empty() ? "" : fmt::format(", kept in {}", verdicts.times_kept()),
+               ratio.median, ratio.p10, ratio.p90, counts ? "" : "; too close to 1.02 to be counted");
     Value row = Value::map();
     row.set("part", part_);
     row.set("layer", layer);
     row.set("processes", verdicts.processes());
     row.set("faster", verdicts.faster);
-    if (verdicts.kept) row.set("kept", *verdicts.kept);
+    if (!verdicts.kept.empty()) {
+      row.set("kept", verdicts.times_kept());
+      row.set("kept_by", Value::list(Value::List(verdicts.kept.begin(), verdicts.kept.end())));
+    }
     row.set("counted", counts);
     row.set("ratio", to_value(ratio));
     row.set("ratios", to_value(verdicts.ratios));
@@ -262,6 +267,11 @@ constexpr std::int64_t kTableRounds = 30;
 // network's reported speed, and the ratio that `tessera table` measures.
 void answer_network(std::int64_t threads) {
   set_compute_threads(threads);
+  const auto warned = std::make_shared<bool>(false);
+  set_log_sink([warned](LogLevel, std::string_view message) {
+    *warned = true;
+    fmt::print(stderr, "veto_bench: {}\n", message);
+  });
   const Shape input{1, 32, 32, 3};
   std::unique_ptr<Module> network = build_model(named_model("resnet8", 10), input);
   initialize(*network, 1);
@@ -282,6 +292,7 @@ void answer_network(std::int64_t threads) {
   }
   Value answer = Value::map();
   answer.set("layers", std::move(layers));
+  answer.set("warned", *warned);
   if (report.speed) {
     const std::unique_ptr<Module> compressed = for_inference(*network);
     Module* const both[]{dense.get(), compressed.get()};
@@ -295,9 +306,11 @@ void answer_network(std::int64_t threads) {
 // The network's reported ratio and `tessera table`'s, in the processes that keep a layer.
 struct NetworkRatios {
   std::vector<double> told, table;
+  std::int64_t disturbed = 0;  // processes in which other programs had the cores during a timing
 };
 
 void report_network(const Options& options, const Value& surroundings, const NetworkRatios& ratios) {
+  fmt::print("the network: other programs disturbed {} of {} processes\n", ratios.disturbed, options.processes);
   if (ratios.told.empty()) return print_verdict("network: no process keeps a layer");
   std::vector<double> apart;
   for (std::size_t i = 0; i < ratios.told.size(); ++i) apart.push_back(ratios.told[i] / ratios.table[i]);
@@ -315,6 +328,7 @@ void report_network(const Options& options, const Value& surroundings, const Net
   row.set("table_ratio", to_value(table));
   row.set("table_ratios", to_value(ratios.table));
   row.set("told_over_table", to_value(between));
+  row.set("disturbed", ratios.disturbed);
   publish(options.common, surroundings, row);
 }
 
@@ -328,8 +342,9 @@ void network(const Options& options, const Value& surroundings) {
       const Speed speed = speed_from(layer.at("speed").as_string());
       verdicts.ratios.push_back(speed.ratio.median);
       verdicts.faster += speed.faster ? 1 : 0;
-      verdicts.kept = verdicts.kept.value_or(0) + (layer.at("kept").as_bool() ? 1 : 0);
+      verdicts.kept.push_back(layer.at("kept").as_bool());
     }
+    ratios.disturbed += answer.at("warned").as_bool() ? 1 : 0;
     if (answer.find("network") == nullptr) continue;
     ratios.told.push_back(speed_from(answer.at("network").as_string()).ratio.median);
     ratios.table.push_back(answer.at("table").as_double());

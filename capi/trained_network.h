@@ -43,11 +43,11 @@ struct TrainedNetwork {
   std::vector<std::string> passed_over = {};  // of each newer checkpoint that is damaged
 
   DType compute() const;
-  // Of a batch of the first input.
+  // `input` is the shape of a batch of the first input.
   Shape output_shape(const Shape& input) const { return model->output_shape(input); }
 };
 
-// Of a run folder, of the folder of one checkpoint, or of a file that holds a network (train/run/network_file.h). Throws
+// Loads from a run folder, the folder of one checkpoint, or a file that holds a network (train/run/network_file.h). Throws
 // ConfigError on a path that is none of them, on `at` beside the latter two, where there is no such checkpoint, and on a
 // precision that the processor cannot compute in; IoError on what is damaged or cannot be looked at. Messages name the path.
 TrainedNetwork load_trained(Vfs& vfs, const std::string& path, const LoadOptions& options);

@@ -34,9 +34,9 @@ int compress(const CompressArguments& arguments) {
     std::cout << to_json(write(report), 2) << '\n';
     return kDone;
   }
-  std::cout << to_text(report) << "next: tessera bench saved --input " << input_text(report.input)
-            << " weights=" << shell_word(report.output) << "\nwrote " << report.output << ": "
-            << formatted("%.1f", static_cast<double>(report.bytes) / 1024.0) << " KiB\n";
+  std::cout << to_text(report) << "wrote " << report.output << ": "
+            << formatted("%.1f", static_cast<double>(report.bytes) / 1024.0) << " KiB\nnext: tessera bench saved --input "
+            << input_text(report.input) << " weights=" << shell_word(report.output) << '\n';
   return kDone;
 }
 

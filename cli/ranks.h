@@ -15,7 +15,7 @@ void join_ranks();
 // Those that were joined; before that and without others, one_process().
 Communicator& ranks();
 
-// Of this process, where it is a rank above 0: warnings and its failure go to it too.
+// The log of this process, if it is a rank above 0. Its warnings and its failure go there too.
 RankLog& rank_log();
 
 // Before this process tells of its failure. Rank 0 alone does: it tells of its own, which may be the same one on every rank, or

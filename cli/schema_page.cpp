@@ -15,7 +15,7 @@ constexpr std::string_view kStage = "stages[].";
 constexpr const char* kHead = R"(# Keys of an experiment file
 
 `tessera schema --markdown` writes this page. [experiment.md](experiment.md) says how the blocks work together. A key without a
-default is left out where nothing is wanted of it. Where the keys of a block depend on its `name`, the column *of* lists the names that
+default may be left out, and then has no effect. Where the keys of a block depend on its `name`, the column *of* lists the names that
 have the key; names that have the same keys, such as `cifar10` and `cifar100`, stand under the first of them.
 )";
 

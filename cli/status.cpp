@@ -23,12 +23,15 @@ struct StatusArguments {
 
 std::string sentence(const RunStatus& status) {
   std::string text =
-      str(status.state, "  stage ", status.stage, "  step ", status.stage_step, '/', status.stage_steps, "  loss ", status.loss);
+      str(status.state, "  stage ", status.stage, "  step ", status.stage_step, '/', status.stage_steps);
+  if (status.loss) text += str("  loss ", *status.loss);
   if (status.best) text += str("  best val ", text_of(metric_of(status.metric), *status.best));
   if (status.state == "training") text += str("  ETA of the stage ", format_seconds(status.seconds_left));
   if (status.last_checkpoint_step >= 0) {
     text += str("  checkpoint at step ", status.last_checkpoint_step, ", ",
                 format_seconds(static_cast<double>(std::time(nullptr) - status.last_checkpoint_time)), " ago");
+  } else {
+    text += "  no checkpoint yet";
   }
   const std::string ranks = status.ranks > 1 ? str(", ", status.ranks, " ranks") : "";
   return text + str("  (", status.host, ", pid ", status.pid, ranks, ")");

@@ -2,9 +2,11 @@
 
 #include <CLI/CLI.hpp>
 
+#include <algorithm>
 #include <utility>
 
 #include "cli/ranks.h"
+#include "core/config/suggest.h"
 #include "core/support/error.h"
 
 namespace tessera::cli {
@@ -95,7 +97,23 @@ Program::Program(const std::string& name, const std::string& help, const std::st
 
 Program::~Program() = default;
 
+// What a first word that is no verb is answered with; empty for a verb, an option and no word.
+std::string Program::unknown_verb(int argc, char** argv) const {
+  if (argc < 2 || argv[1][0] == '-') return "";
+  std::vector<std::string> names;
+  for (const CLI::App* verb : app_->get_subcommands([](const CLI::App*) { return true; })) names.push_back(verb->get_name());
+  const std::vector<std::string_view> known(names.begin(), names.end());
+  if (std::ranges::find(names, argv[1]) != names.end()) return "";
+  std::string text = str(app_->get_name(), ": there is no verb '", argv[1], '\'');
+  const std::vector<std::string> nearest = nearest_names(argv[1], known, 1);
+  if (!nearest.empty()) text += str("; did you mean '", nearest.front(), "'?");
+  return str(text, " (", app_->get_name(), " --help lists the verbs)");
+}
+
 Run Program::parse(int argc, char** argv) {
+  if (const std::string unknown = unknown_verb(argc, argv); !unknown.empty()) {
+    return [unknown]() -> int { throw ConfigError(unknown); };
+  }
   try {
     app_->parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -79,6 +79,8 @@ class Program {
   Run parse(int argc, char** argv);
 
  private:
+  std::string unknown_verb(int argc, char** argv) const;
+
   std::unique_ptr<CLI::App> app_;
   Run chosen_;
 };

@@ -18,9 +18,9 @@ struct InputWeights {
   Tensor root, inverse;  // f64 [in, in] on the host: C^(1/2) and C^(-1/2), symmetric
 };
 
-// By path, from `count` training batches in inference mode. C + 1e-4 trace(C) / in is taken for C, so that channels that are
-// always 0, or follow from others, have an inverse. A layer that sees nothing but zeros has no entry. Throws NumericError naming
-// the layer on inputs that are NaN or Inf.
+// By path. C comes from `count` training batches in inference mode. 1e-4 trace(C) / in is added to its eigenvalues, so that it
+// has an inverse even if channels are always 0 or follow from others. A layer that sees nothing but zeros has no entry. Throws
+// NumericError naming the layer on inputs that are NaN or Inf.
 std::map<std::string, InputWeights> input_weights(Module& root, std::span<const std::string> paths,
                                                   const TrainingBatches& batches, std::int64_t count);
 

@@ -23,10 +23,10 @@ std::optional<BadElement> first_bad_element(const Tensor& tensor);
 // "f32 [2, 3] at [0, 2] is nan"
 std::string describe(const Tensor& tensor, const BadElement& bad);
 
-// Of the finite elements; 0 when there are none.
+// The largest magnitude among the finite elements; 0 when there are none.
 double largest_magnitude(const Tensor& tensor);
 
-// Of floating tensors with at least one element. first_bad_offset counts in row-major order; numel() where all are finite.
+// Tensors are floating and have at least one element. first_bad_offset counts in row-major order; numel() where all are finite.
 namespace cpu {
 std::int64_t first_bad_offset(const Tensor& tensor);
 double largest_magnitude_of(const Tensor& tensor);

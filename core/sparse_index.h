@@ -18,7 +18,7 @@ struct SparseIndex {
   std::int64_t count() const { return static_cast<std::int64_t>(indices.size()); }
 };
 
-// Of a mask (u8 on the CPU, 0 = not kept) with at least one dimension: rows are those of its first. Throws ShapeError where it
+// The index of a mask (u8 on the CPU, 0 = not kept) of rank 1 or more. Its rows are the first dimension. Throws ShapeError if it
 // has 2^31 elements or more.
 SparseIndex sparse_index(const Tensor& mask);
 
@@ -31,7 +31,7 @@ struct RowGroup {
   std::span<const std::int32_t> columns;
 };
 
-// Those of all rows that are not empty, in the order of their first rows.
+// Groups all rows that are not empty. The groups are in the order of their first rows.
 std::vector<RowGroup> rows_that_share_columns(const SparseIndex& index);
 
 struct TransposedIndex {

@@ -14,8 +14,8 @@ void fill(const Tensor& target, double value);
 namespace cuda {
 void strided_copy(const Tensor& source, const Tensor& target);
 void fill(const Tensor& target, double value);
-// Contiguous, of one shape and dtype, on different devices, one of them a GPU. To the host it waits, from the host it does not,
-// but the source may be written at once.
+// Tensors are contiguous, of one shape and dtype, on different devices, one of them a GPU. Waits until the copy is done, in both
+// directions.
 void copy_across(const Tensor& source, const Tensor& target);
 }  // namespace cuda
 

@@ -21,7 +21,7 @@ class Patches final : public Module {
   std::vector<std::string> needed_children() const override { return {"conv"}; }
 };
 
-// Of `side` by `side` pixels; weights N(0, deviation^2), biases 0.
+// Patches have `side` by `side` pixels. Weights are drawn from N(0, deviation^2), biases are 0.
 std::unique_ptr<Patches> make_patches(std::int64_t channels, std::int64_t width, std::int64_t side, double deviation);
 
 }  // namespace tessera

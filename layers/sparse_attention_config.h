@@ -28,7 +28,7 @@ struct SparseAttentionConfig : SparseAttentionKeys {
   void fields(Fields& f);
 };
 
-// Of a layer in a network for sequences of at most `positions`; its seed is not drawn yet.
+// The config of a layer in a network for sequences of at most `positions`. Its seed is not drawn yet.
 std::optional<SparseAttentionConfig> sparse_attention_of(const std::optional<SparseAttentionKeys>& keys, std::int64_t positions);
 
 // Why there is no such pattern though each number is within its bounds, as AttentionPattern::check() says it; empty where there

@@ -63,7 +63,7 @@ class TtConv2d final : public Convolution, public CompressedLayer {
   TtCores cores_;
   Parameter* bias_ = nullptr;
   Execution execution_;
-  // Of made_once().
+  // Keys for made_once().
   std::shared_ptr<const void> in_side_ = std::make_shared<int>(), out_side_ = std::make_shared<int>(),
                               weight_ = std::make_shared<int>();
 };

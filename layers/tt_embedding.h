@@ -66,7 +66,7 @@ class TtEmbedding final : public Module, public CompressedLayer {
   TtEmbeddingConfig config_;
   TtCores cores_;
   Execution execution_;
-  // Of made_once(): each core with its slices as rows, and the table.
+  // Keys for made_once(): each core with its slices as rows, and the table.
   std::vector<std::shared_ptr<const void>> slices_;
   std::shared_ptr<const void> table_ = std::make_shared<int>();
 };

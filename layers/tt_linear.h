@@ -65,7 +65,7 @@ class TtLinear final : public Module, public CompressedLayer {
   Parameter* bias_ = nullptr;
   TtHalves halves_;
   Execution execution_;
-  // Of made_once(): what each way derives from the cores.
+  // Keys for made_once(): what each execution derives from the cores.
   std::shared_ptr<const void> left_ = std::make_shared<int>(), right_ = std::make_shared<int>();
   std::shared_ptr<const void> turned_left_ = std::make_shared<int>(), turned_right_ = std::make_shared<int>();
   std::shared_ptr<const void> weight_ = std::make_shared<int>();

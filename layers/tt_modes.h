@@ -27,7 +27,7 @@ Modes balanced_modes(std::int64_t size, std::int64_t count);
 // 16·17, which is 272.
 Modes padded_modes(std::int64_t size, std::int64_t count);
 
-// Of a train over o_1 i_1, ..., o_d i_d: what is wrong with the modes of the `out` outputs and the `in` inputs; "" where they
+// What is wrong with the modes of `out` outputs and `in` inputs for a tensor train over o_1 i_1, ..., o_d i_d; "" where they
 // fit.
 std::string pairs_problem(const Modes& out_modes, std::int64_t out, const Modes& in_modes, std::int64_t in);
 

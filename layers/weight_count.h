@@ -14,7 +14,7 @@ struct WeightCount {
 };
 
 WeightCount count_weights(Module& root);
-// Without those of its children.
+// Counts without the weights of its children.
 WeightCount count_own_weights(const Module& module);
 
 }  // namespace tessera

@@ -53,7 +53,7 @@ class Ema final : public Hook {
   bool swapped_ = false;
 };
 
-// Of one parameter or buffer: average, value, and mask (u8 or undefined; where 0 the average becomes 0). Contiguous, f32 or f64.
+// One parameter or buffer, f32 or f64. Where the mask (u8, may be undefined) is 0 the average becomes 0. All contiguous.
 struct EmaOperands {
   Tensor average;
   Tensor value;

@@ -25,7 +25,7 @@ void global_norm(std::span<const Tensor> tensors, const Tensor& norm);
 void scale_to_norm(std::span<const Tensor> tensors, const Tensor& norm, double max_norm);
 }  // namespace cuda
 
-// Of the gradients that an update kernel reads; nothing where `norm` is undefined.
+// global_norm() of the gradients that an update kernel reads. Does nothing where `norm` is undefined.
 template <class Operands>
 void norm_of_gradients(std::span<const Operands> operands, const Tensor& norm) {
   if (!norm.defined()) return;

@@ -50,7 +50,7 @@ class NormBlocks {
   static_assert(kBlock % kPart == 0 && kPart % (kSums * kLanes) == 0);
   using Doubles = Lanes<double, kLanes>::type;
 
-  // Of one block. As many sums at once as hide the latency of an addition.
+  // Sum of squares of one block. Keeps enough partial sums at once to hide the latency of an addition.
   class SquaredSum {
    public:
     template <class T>

@@ -32,11 +32,12 @@ def contract_table(lines):
                      str(last["copies"]), share])
     ratios = [counted(line["ratio"]) for line in lines if line.value.get("permute_share", 1) >= FAIR_COPY]
     mean = f"{geometric_mean(ratios):.2f}" if ratios else "not known"
-    text = ("Contractions of one free index against two and one contracted index, all of one size, f32: the time of copying "
-            "operands to matrices, one GEMM of the same library and copying the result, over ours, by size; the geometric mean of the "
-            f"rows whose copies are fair is {mean}. A kind is how ours is planned: one GEMM, one batched GEMM, or with a copy. The last "
-            "columns are how many tensors the rival copies, and the share of the streaming bandwidth that such copies reach where "
-            "no cache holds them, the least of their orders, as in the next table.")
+    text = ("Contractions in f32. Both operands share one index, which is summed over; one operand has one free index, the other has "
+            "two; all indices have one size. The rival copies the operands to matrices, runs one GEMM of the same library and copies the "
+            f"result. A cell is its time over ours at that size. The geometric mean of the rows whose copies are fair is {mean}. "
+            "The kind says how ours is planned: one GEMM, one batched GEMM, or with a copy. The last columns say how many tensors the "
+            "rival copies, and which share of the streaming bandwidth such copies reach where no cache holds them: the least over their "
+            "orders of axes, as in the next table.")
     return Table("contractions", lines, paragraph(text) +
                  table(["equation", "kind", *map(str, sizes), "copies", "of streaming"], rows) + beside_alone(lines, contract_case))
 

@@ -2,6 +2,7 @@
 import functools
 import json
 import operator
+import re
 import sys
 from statistics import median
 
@@ -105,7 +106,7 @@ def beside_alone(lines, case):
              if "alone" in times and abs(times["median"] / times["alone"] - 1) > ALONE]
     if not found:
         return []
-    return paragraph(f"Sides whose time in turns is more than {100 * ALONE:.0f} % from their time alone, with the ratio of the two: "
+    return paragraph(f"Sides whose time in turns is more than {100 * ALONE:.0f} % from their time alone, as time in turns over time alone: "
                      f"{'; '.join(found)}.")
 
 
@@ -118,6 +119,8 @@ def effort(lines):
         sweep = f"; PyTorch's settings swept in {line['sweep_steps']} steps each"
     if "sweep_runs" in line.value:
         sweep = f"; PyTorch's ways swept in {line['sweep_runs']} forwards or more each"
+    if asked := re.search(r"--ways (\S+)", line.value.get("command", "")):
+        sweep += f", those alone whose name has '{asked.group(1)}'"
     both = ""
     if any("ratio" in each and "of_medians" in each["ratio"] for each in lines):
         both = ", behind a semicolon the ratio of the medians (a target counts the lower of the two)"
@@ -144,9 +147,11 @@ def conditions(lines, program):
 
 def where(lines):
     """When and on what lines of several programs were measured."""
-    commits = ", ".join(dict.fromkeys(line["commit"] for line in lines))
-    machines = "; ".join(dict.fromkeys(f"{line['processor']}, {line['compute_threads']} threads" for line in lines))
-    return f"Measured at {commits}, {days(lines)}: {machines}."
+    commits = {}
+    for line in lines:
+        commits.setdefault(f"{line['processor']}, {line['compute_threads']} threads", {})[line["commit"]] = None
+    machines = "; ".join(f"{machine}, at {', '.join(each)}" for machine, each in commits.items())
+    return f"Measured {days(lines)}: {machines}."
 
 
 def failures(lines):

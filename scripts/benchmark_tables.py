@@ -90,15 +90,17 @@ def infer_case(line):
 def infer_tables(lines):
     parts = []
     for runs in infer_runs(lines):
-        rows = [[infer_case(line), milliseconds(line["tessera_ms"]), milliseconds(line["torch_ms"]),
-                 spread(line["ratio"]), torch_way(line, line["torch_settings"]["mode"])] for line in runs]
+        targets = {"target": [verdict(line) for line in runs]} if any(map(verdict, runs)) else {}
+        rows = [[infer_case(line), milliseconds(line["tessera_ms"]), milliseconds(line["torch_ms"]), spread(line["ratio"]),
+                 *(cells[i] for cells in targets.values()), torch_way(line, line["torch_settings"]["mode"])]
+                for i, line in enumerate(runs)]
         version = runs[-1]["torch"]["version"]
         text = (f"Inference with batch norm folded into convolutions, f32, against PyTorch {version}, which folds too, in the "
                 "fastest of its ways: layout, malloc, instruction set, what waiting threads do, for one image also one thread; "
                 "eager, frozen, optimised and, where it knows it, compiled graphs. The weights are the same and the logits agree "
                 "to 1e-4 of the largest. " +
                 failures(runs) + conditions(runs, "infer_bench"))
-        head = ["network", "tessera ms", "PyTorch ms", "PyTorch / tessera", "PyTorch's way"]
+        head = ["network", "tessera ms", "PyTorch ms", "PyTorch / tessera", *targets, "PyTorch's way"]
         parts.append(Table(f"inference, PyTorch {version}", runs,
                            paragraph(text) + table(head, rows) + beside_alone(runs, infer_case)))
     return parts
@@ -177,10 +179,10 @@ def outlet_tables(lines):
                                                      ("onnx_dense_ratio", "onnx_chains_ratio")],
              milliseconds(line["load_ms"])] for line in lines]
     versions = dict.fromkeys(line["onnx_runtime"]["onnxruntime"] for line in lines if "onnx_runtime" in line)
-    beside = (f"ONNX Runtime {', '.join(versions)} runs the export of the dense network, and where layers are factored that of their "
-              "chains; its columns are its time over the C interface's. " if versions else "")
+    beside = (f"ONNX Runtime {', '.join(versions)} runs the export of the dense network and, for a factored network, also the export "
+              "of its chains. Its columns are its time over that of the C interface. " if versions else "")
     text = ("Networks behind the C interface against the forward in the library. " + beside +
-            "Load is of the file that `tessera export` writes. " + conditions(lines, "outlet_bench"))
+            "Load is the time to read the file that `tessera export` writes. " + conditions(lines, "outlet_bench"))
     head = ["network", "batch", "forward ms", "C interface ms", "forward / C interface", "target", "ONNX Runtime, dense",
             "ONNX Runtime, chains", "load ms"]
     return [Table("C interface", lines, paragraph(text) + table(head, rows) + beside_alone(lines, outlet_case))]

@@ -77,7 +77,7 @@ std::optional<Experiment> parse(Value root, DeviceIs device, std::vector<ConfigP
   return experiment;
 }
 
-// In the config that an older run stored, every model has these keys. Those of other models are empty: `hidden: []`,
+// In the config that an older run stored, every model has these keys. A key that the model does not use is empty: `hidden: []`,
 // `shortcut: ""`, `layers: null`. Today a model accepts only its own keys. An empty key means the same as an absent one.
 void drop_unset_model_keys(Value& root) {
   Value* const model = root.is_map() ? root.find("model") : nullptr;

@@ -11,8 +11,8 @@
 
 namespace tessera::bench {
 
-// Of the pattern that Gale et al. took for the sparse Transformer ("Sparse GPU kernels for deep learning", 2020), at other
-// lengths.
+// Band and density of Gale et al.'s pattern for the sparse Transformer ("Sparse GPU kernels for deep learning", 2020), at other
+// sequence lengths.
 inline constexpr std::int64_t kBand = 256;
 inline constexpr double kDensity = 0.05;  // beside the band
 

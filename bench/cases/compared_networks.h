@@ -40,7 +40,7 @@ Measured measure_steps(const ComparedSteps& of, std::int64_t rounds);
 
 // Sets rounds, factored (the compressed network, named) and rival, as {name, ms}, ratio (rival / factored), target, agreement.
 void set_measured(Value& row, const std::string& compressed, const Measured& measured, double target);
-// Of a row with these.
+// Prints a row that set_measured() has filled.
 void print_measured(const std::string& what, const Value& row);
 
 }  // namespace tessera::bench

@@ -21,7 +21,7 @@ namespace {
 // The deviation of the logarithm of a row's and of a column's root mean square, measured in fc2 [1024, 1024] of
 // configs/tables/fashion_mlp/dense.yaml after 5 epochs, seed 1. Apart from that the weights are the initial uniform ones, moved
 // slightly. At a density of 0.1 a row keeps 102 weights on average. The tenth and ninetieth percentile of a row are 26 and 172 in
-// fc2, 32 and 180 in the weights drawn here. Those of a column are 56 and 151 in fc2, 49 and 164 here.
+// fc2, 32 and 180 in the weights drawn here. For a column they are 56 and 151 in fc2, 49 and 164 here.
 constexpr double kRowSpread = 0.089, kColumnSpread = 0.070;
 constexpr double kMoved = 0.1;  // of the bound of the uniform weights
 

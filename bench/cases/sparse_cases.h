@@ -9,8 +9,8 @@
 
 namespace tessera::bench {
 
-// Whose magnitudes the pattern keeps the largest of. Of independent ones every row keeps about as many. A trained layer's rows
-// and columns are uneven.
+// The weights of which the pattern keeps the largest. If they are independent, every row keeps about as many. Rows and columns of
+// a trained layer are uneven.
 enum class Magnitudes { independent, trained };
 
 struct SparseCase {

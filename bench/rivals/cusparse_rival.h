@@ -8,7 +8,7 @@
 namespace tessera::bench {
 
 // y [rows, out] = x [rows, in] w', w [out, in] sparse, on a GPU: x and y of one dtype, f32, bf16 or f16. `values` are f32, one of
-// each kept element row by row. Of a pass the tensor that it computes is written: y, x or values.
+// each kept element row by row. A pass writes the tensor that it computes: y, x or values.
 struct SparseProduct {
   Tensor x, values, y;
 

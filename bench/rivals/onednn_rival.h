@@ -17,7 +17,7 @@ struct Product {
   bool transpose_b = false;
 };
 
-// Of one pass: the tensor that it computes is written, the other two are read. NHWC and OHWI.
+// A pass writes the tensor that it computes and reads the other two. Images are NHWC, weights OHWI.
 struct ConvTensors {
   Tensor x, weight, y;
 

@@ -8,7 +8,7 @@
 
 namespace tessera::bench {
 
-// Blocks of `size` x `size`. Those of row r of blocks are [offsets[r], offsets[r + 1]) of `columns`, ascending; the values of a
+// Blocks of `size` x `size`. Row r of blocks has elements [offsets[r], offsets[r + 1]) of `columns`, ascending; values of a
 // block lie together, row by row.
 struct BlockIndex {
   std::int64_t size = 0;

@@ -80,7 +80,7 @@ struct FairProduct {
 };
 using MeasurePeak = std::function<double(int threads)>;
 void pause_between_attempts();
-// Of any rival that can tell the rate of its product.
+// A rival that can tell the rate of its product.
 struct ProductOfRival {
   std::string rival, way;  // for messages: "torch", "channels_last, avx2"
   int threads;
@@ -91,7 +91,7 @@ FairProduct fair_product(const ProductOfRival& rival, const MeasurePeak& measure
 FairProduct fair_product(TorchRival& rival, const MeasurePeak& measure_peak,
                          const std::function<void()>& pause = pause_between_attempts);
 
-// Of each of the rivals: any of them may turn out the fastest.
+// fair_product() of each rival: any of them may turn out the fastest.
 template <class Rival>
 std::vector<FairProduct> fair_products(const std::vector<std::unique_ptr<Rival>>& rivals, const MeasurePeak& measure_peak,
                                        const std::function<void()>& pause = pause_between_attempts) {

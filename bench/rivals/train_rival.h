@@ -8,7 +8,7 @@
 
 namespace tessera::bench {
 
-// Of our first steps, and how far, of its value, a rival's may be off.
+// Losses of our first steps, and by what fraction of its own value a rival's loss may differ.
 struct FirstLosses {
   std::vector<double> values;
   double tolerance;
@@ -40,7 +40,7 @@ TorchSweep<TorchSettings> sweep_training(const TorchProgram& program, const Trai
 
 // On a GPU: neither compiled nor recorded, as torch comes.
 inline bool is_eager(const TorchSettings& settings) { return !settings.compiled && !settings.graphs; }
-// Of a sweep on a GPU the faster of the eager ways becomes a finalist however slow it is: it is the rival of a target of its own.
+// Makes the fastest eager setting of a sweep on a GPU a finalist, even if it is slow: one target compares with eager PyTorch.
 void add_eager(TorchSweep<TorchSettings>& swept);
 
 // The least that a row of the sweep needs: the fastest settings are not those that need least.

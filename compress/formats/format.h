@@ -51,7 +51,7 @@ struct RankName {
   std::string_view example;
 };
 
-// Of forms with one rank.
+// For forms with one rank.
 inline constexpr RankName kSingleRank[]{{"rank", "rank of the weight", "32"}};
 
 // Per sample; bias included.

@@ -13,7 +13,7 @@ struct NOfM {
   double sparsity() const { return 1 - static_cast<double>(n) / static_cast<double>(m); }
 };
 
-// Of "2:4". Nothing where the text is no N:M with 0 < N < M.
+// Parses "2:4". Empty where the text is no N:M with 0 < N < M.
 std::optional<NOfM> parse_n_m(std::string_view text);
 
 class NOfMPattern final : public Pattern {

@@ -21,7 +21,7 @@ class Pattern {
   virtual std::string why_not(const Shape& weight) const = 0;
 
   // The masks (u8 of the scores' shapes, 1 = kept) of weights that share a budget: the best-scored sets of the pattern with
-  // `kept` elements; patterns with units keep as many whole ones as fit. Of equal scores the first is kept. Scores are f32 on
+  // `kept` elements; patterns with units keep as many whole ones as fit. Ties keep the first. Scores are f32 on
   // the CPU, contiguous, not below 0 except for -1, which marks an element that is gone. It is not kept, so that each mask of a
   // series with falling `kept` lies within the one before. Throws NumericError on NaN, ConfigError where `kept` is negative or
   // more than there is, or a weight cannot have the pattern.

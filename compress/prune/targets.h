@@ -53,7 +53,7 @@ void hold_mask(Parameter& parameter);
 
 std::int64_t kept_elements(const Tensor& mask);  // u8 on any device
 
-// Of a weight by itself at this sparsity: (1 - sparsity) elements, rounded.
+// How many elements a weight by itself keeps at this sparsity: (1 - sparsity) elements, rounded.
 std::int64_t kept_at(double sparsity, std::int64_t elements);
 
 // Weights that share a budget, and how many elements of them are kept at this sparsity of all.

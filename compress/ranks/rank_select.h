@@ -1,5 +1,5 @@
-// Ranks for a set of layers: by number, by what the spectra say, or by the fraction of parameters or MACs that is kept. Of any
-// format (compress/formats/format.h) and any number of ranks.
+// Ranks for a set of layers: by number, by what the spectra say, or by the fraction of parameters or MACs that is kept. Works for
+// any format (compress/formats/format.h) and any number of ranks.
 #pragma once
 
 #include <cstdint>
@@ -13,12 +13,12 @@
 
 namespace tessera {
 
-// How ranks are asked for: exactly one of explicit ranks, params, macs, energy, error, vbmf, latency.
 struct LatencyTarget {
   double speedup = 2;  // of the whole network over its dense self, where keep_for says
   void fields(Fields& f);
 };
 
+// How ranks are asked for: exactly one of explicit ranks, params, macs, energy, error, vbmf, latency.
 struct RankConfig {
   Ranks explicit_ranks{};  // those that the file names, in the order of all_rank_names()
   std::optional<double> params{}, macs{};  // fraction kept

@@ -174,7 +174,7 @@ void warn_of(const Disturbance& disturbance, const std::string& what) {
   if (!disturbance.much()) return;
   log_warning(str("timing ", what, ": threads waited for a core in ", disturbance.rounds, " of ", disturbance.of,
                   " rounds, because other programs compute beside this one or it has more threads than cores; its ratios can be "
-                  "far from those of a quiet machine"));
+                  "far from those of a quiet machine. With OMP_WAIT_POLICY=passive other programs slow it down less"));
 }
 
 Timings time_in_turn(std::span<const Contender> contenders, const Turns& turns) {

@@ -42,7 +42,7 @@ struct PairedTimes {
   std::vector<double> dense;
   std::vector<double> compressed;
   Sampling sampling;  // in which they were taken
-  bool replayed = false;  // as Timings say, as is the next
+  bool replayed = false;  // this and the next as in Timings
   Disturbance disturbance = {};
 };
 struct DenseTimes {

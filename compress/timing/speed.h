@@ -20,7 +20,7 @@ struct Speed {
   void fields(Fields& f);
 };
 
-// Of a network in another phase than the one that decides.
+// A network's speed in another phase than the one that decides.
 struct PhaseSpeed {
   std::string phase;  // of name_of()
   std::string timed_at;  // of where_timed()

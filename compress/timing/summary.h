@@ -24,12 +24,12 @@ struct MedianInterval {
   double high = 0;
 };
 
-// Of ratios by their logarithms, so that a ratio and its inverse weigh the same: the median of 2 and 1/2 is 1. Above 0.
+// Computed on logarithms, so that a ratio and its inverse weigh the same: the median of 2 and 1/2 is 1. Ratios are above 0.
 double median_ratio(std::vector<double> ratios);
 
 // The median with its 95 % confidence interval, from order statistics: whatever the samples' distribution, the number of them
-// below the true median is binomial(n, 1/2) (David and Nagaraja, Order Statistics, 3rd ed., 7.1). Of fewer than 6 samples the
-// extremes, which cover less than 95 %. `samples` must not be empty.
+// below the true median is binomial(n, 1/2) (David and Nagaraja, Order Statistics, 3rd ed., 7.1). With fewer than 6
+// samples the interval spans the extremes, which cover less than 95 %. `samples` must not be empty.
 MedianInterval median_interval(std::vector<double> samples);
 MedianInterval ratio_interval(std::vector<double> ratios);  // the same, of ratios by their logarithms
 

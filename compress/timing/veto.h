@@ -89,9 +89,9 @@ struct NetworkVerdict {
   std::string reason = {};  // of each of those
 };
 
-// Faster means what speed_of() says of one timing. While that is undecided, a second and a third timing are joined to it. Of a
-// layer or network whose true ratio is 1.02, at most one comparison in nineteen says faster if batches of rounds are independent;
-// of a smaller ratio, fewer. settle() compares the network anew after each layer that went back.
+// Faster means what speed_of() says of one timing. While that is undecided, a second and a third timing are joined to it. If the
+// true ratio is 1.02 and batches of rounds are independent, at most one comparison in nineteen says faster; with a smaller ratio
+// fewer do. settle() compares the network anew after each layer that went back.
 class Veto {
  public:
   explicit Veto(const VetoOptions& options) : options_(options) {}

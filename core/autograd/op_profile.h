@@ -12,7 +12,7 @@ namespace tessera::op_profile {
 // the inputs and their gradients. Where nothing new was written (views) they are 0.
 void forward(Profile& profile, const Op& op, std::span<const Var> inputs, const Tensor& y);
 void backward(Profile& profile, const Node& node, const Tensor& grad_y, NeedsGrad needs, const Grads& grads);
-// Of a gradient that was added to the sum of other uses. It touches as much of that sum as grad_y holds.
+// Books the addition of grad_y to a sum over other uses. It touches as many bytes of the sum as grad_y has.
 void added(Profile& profile, const Node& node, const Tensor& grad_y);
 void sum(Profile& profile, const Node& node, const Tensor& total);  // of the gradients of the node's value
 

@@ -52,7 +52,7 @@ class Communicator {
   // for. It lives as long as this one; null where MPI serves one thread alone.
   virtual Communicator* beside() = 0;
 
-  // By a rank above 0 that has failed: its next collective function tells rank 0, as RankFailed, and this rank waits for the end.
+  // Called by a rank above 0 that has failed. Rank 0's next collective function throws RankFailed; this rank waits for the end.
   [[noreturn]] virtual void fail(int exit_code, std::string_view why) = 0;
   // Ends the processes of all ranks, this one too, with this exit code: for rank 0 of a program whose work has failed, since the
   // other ranks would wait for it. From any thread.

@@ -37,7 +37,7 @@ struct FieldSpec {
   bool required = false;
   bool clock = false;  // of a report: a reading of a clock, in which two runs that are otherwise equal differ
   bool nullable = false;  // of an optional: an empty one is written as null, and null is read as an empty one
-  // Of a key that is kept as a Value: judges it where it is read, appending to `problems` with `path` in front.
+  // Checks a key that is kept as a Value when it is read. Appends what is wrong to `problems`, with `path` in front.
   void (*check)(const Value& value, std::string_view path, std::vector<ConfigProblem>& problems) = nullptr;
 };
 

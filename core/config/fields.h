@@ -60,8 +60,8 @@ class Fields {
   template <Block T>
   void add(std::string_view key, std::vector<T>& list, const FieldSpec& spec);
 
-  // A block, or a list of other blocks in its place: `ranks: {macs: 0.4}` or `ranks: [{layers: "layer1.*", macs: 0.4}, ...]`. Of
-  // the two members, the list is the one written when it has items.
+  // A block, or a list of other blocks in its place: `ranks: {macs: 0.4}` or `ranks: [{layers: "layer1.*", macs: 0.4}, ...]`.
+  // The list is written if it has items, the block otherwise.
   template <Block One, Block Item>
   void add_one_or_list(std::string_view key, One& block, std::vector<Item>& list, const FieldSpec& spec);
 
@@ -104,7 +104,7 @@ class Fields {
   virtual void leave() = 0;
 
   virtual bool present(std::string_view key, bool has_value) = 0;
-  // Of a nullable optional: whether null stands in its place.
+  // Whether null stands in place of this nullable optional.
   virtual bool is_null(std::string_view key, bool has_value) = 0;
   // Whether the value at a key is a list; has_items: whether the member that stands for one holds any.
   virtual bool is_list(std::string_view key, bool has_items) = 0;

@@ -40,7 +40,7 @@ std::string_view form_name(const std::variant<Ts...>& value) {
   return std::visit(name_of, value);
 }
 
-// Of all alternatives, in their order.
+// The names of all alternatives, in their order.
 template <class... Ts>
 std::vector<std::string_view> all_form_names(const std::variant<Ts...>&) {
   std::vector<std::string_view> all;

@@ -17,16 +17,16 @@ class Arena {
   Arena& operator=(const Arena&) = delete;
 
   // The three may throw std::bad_alloc: nothing has changed then, but a block given is lost to the arena.
-  // `size` is a multiple of 64, as are the addresses. From bytes that were in use before, or null; ties go to the lowest address.
+  // `size` is a multiple of 64, as are the addresses. Takes bytes that were in use before, or null; ties go to the lowest.
   void* take(std::size_t size);
-  // With bytes that never were in use, or null when the system has no more.
+  // Takes bytes that never were in use; null when the system has no more.
   void* grow(std::size_t size);
   void give(void* block, std::size_t size);
   // Gives the pages of free blocks back to the system; what lies between blocks in use stays free.
   void trim() noexcept;
 
   std::size_t free_bytes() const noexcept { return free_bytes_; }  // that take() could serve, in pieces
-  // Of them, at most so many have pages: trim() leaves 0.
+  // An upper bound on the free bytes that have pages. trim() leaves 0.
   std::size_t resident_bytes() const noexcept { return resident_bytes_; }
 
  private:

@@ -30,7 +30,7 @@ void store_lanes(const typename Lanes<T, W>::type& lanes, T* to) {
   std::memcpy(to, &lanes, sizeof(lanes));
 }
 
-// Of bf16, as widen() and narrow().
+// bf16 lanes, converted as by widen() and narrow().
 template <class T, int W>
 typename Lanes<T, W>::type load_lanes(const bfloat16* from) {
   if constexpr (W == 1) return widen(*from);
@@ -49,8 +49,8 @@ struct ChannelBlock {
   static constexpr int kChannels = W * K;
   Vec v[K];
 
-  // One copy per vector: GCC cuts a copy of the whole block into pieces that stall its store buffer. From and to elements of
-  // type T, or of one that is computed in T.
+  // One copy per vector: GCC cuts a copy of the whole block into pieces that stall its store buffer. Elements have type
+  // T, or one that is computed in T.
   template <class Element>
   static ChannelBlock load(const Element* from) {
     ChannelBlock block;

@@ -25,7 +25,7 @@ template <class T, class Body>
 template <class Block>
 class PieceBehind {
  public:
-  // Of a walk over rows [begin, end), channels [c, c + Block::kChannels): its share of what lies behind.
+  // For a walk over rows [begin, end), channels [c, c + Block::kChannels). It prefetches its share of the piece behind.
   PieceBehind(std::int64_t begin, std::int64_t end, std::int64_t channels, std::int64_t c)
       : at_(end * channels + c * (end - begin)) {}
 

@@ -153,7 +153,7 @@ template <int W, int K>
   return shuffled<W, LaneOfFours<K>>(v, v);
 }
 
-// Of each two neighbouring blocks of Step lanes the first: a's go to even blocks, b's to odd ones. SecondBlocks takes the second.
+// Takes the even blocks of Step lanes of a and b: a's go to even blocks, b's to odd ones. SecondBlocks takes the odd blocks.
 template <int W, int Step>
 struct FirstBlocks {
   static constexpr int at(int lane) { return (lane & Step) == 0 ? lane : W + lane - Step; }

@@ -18,7 +18,7 @@ std::span<const std::string_view> precision_names();
 //   - weights, biases, gamma and beta, and of their gradients (and so of the optimiser's state, averages and checkpoints);
 //   - the statistics of batch norm and layer norm, running ones included;
 //   - the logits that a loss reads, and the loss.
-// Of the activations' own dtype are activations, their gradients and, while a product runs, the copies of its weights. Kernels
+// Activations, their gradients and the copies of weights that a product makes have dtype `activations` itself. Kernels
 // compute in f32 registers and round once, on store; sums over many terms run in f32 or double.
 DType parameter_dtype(DType activations);
 

@@ -13,7 +13,7 @@ struct TransferStats {
   friend bool operator==(const TransferStats&, const TransferStats&) = default;
 };
 
-// Of the whole process since its start.
+// Counts since the start of the process.
 TransferStats transfer_stats() noexcept;
 
 // Called by whoever copies or waits, once for each.

@@ -29,7 +29,7 @@ struct ChainPlan {
 // throw, ShapeError on more than kMaxChain operands.
 ChainPlan plan_chain(std::string_view equation, std::span<const Tensor> operands);
 
-// "ab,bc,cd->ad" by plan_chain and contract(). Of a single operand: a copy with its dimensions in the output's order. An index
+// Computes "ab,bc,cd->ad" with plan_chain() and contract(). A single operand is copied, in the output's dimension order. An index
 // may stand in more than two operands. Throws the same, and what contract() throws.
 Tensor contract(std::string_view equation, std::span<const Tensor> operands);
 

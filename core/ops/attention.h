@@ -17,7 +17,7 @@ struct AttentionOptions {
   std::int64_t window = 0;  // a query sees keys less than this many positions away; 0: any
   std::optional<double> scale = {};  // of the scores; 1 / sqrt(width) without it
   Tensor key_mask = {};  // u8 [batch, keys], 0: no query sees the key; undefined: all are seen
-  // Of the probabilities, scaled at training time. Probability (row, key), with rows [batch, heads, queries], is kept when word
+  // Dropout of probabilities, scaled in training. Probability (row, key), with rows [batch, heads, queries], is kept when word
   // key % 4 of block row * ceil(keys / 4) + key / 4 of `stream`, at the number that dropout() takes from `step_state`, lies in
   // the upper 1 - dropout of its range.
   double dropout = 0;
@@ -53,7 +53,7 @@ Var packed_attention(const Var& qkv, std::int64_t heads, std::int64_t kv_heads, 
 // and the window of `form` leave. With a pattern, whose band is the window, the pairs beside the band are added. Null: no
 // pattern.
 std::int64_t attention_pairs(const AttentionForm& form, const AttentionPattern* pattern);
-// Of a sequence of so many positions, with all heads of the pattern.
+// The same for one sequence of `positions` positions, over all heads of the pattern.
 std::int64_t attention_pairs(const AttentionPattern& pattern, std::int64_t positions);
 
 // The arguments of the kernels. q, k, v, the gradients and y may have any strides, except that a row of a head is contiguous.

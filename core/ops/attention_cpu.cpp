@@ -75,7 +75,7 @@ class Worker {
     scores_ = take(scratch), log_sums_ = take(kQueries), inner_ = take(kQueries);
   }
 
-  // Tensors that a tile writes. Those of keys are written after the last tile of a head of keys.
+  // Tensors that a tile writes. `of_keys` is written after the last tile of a head of keys.
   struct Written {
     const Tensor& of_queries;
     std::array<const Tensor*, 2> of_keys = {};

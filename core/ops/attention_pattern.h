@@ -28,10 +28,10 @@ struct AttentionPatternOptions {
 // Immutable; sequences that are shorter have its leading part. A unit is a position, or a block of positions. With blocks the
 // band is of whole ones: a block is of the band where any of its pairs is.
 //
-// Of n units n - |o| pairs lie on the diagonal at offset o (key minus query). Beside the band each of them is kept with the same
-// probability min(1, c / |o|). The c is the one with which density times the number of pairs is kept, rounded to a whole number,
-// which every head keeps exactly. A diagonal keeps its expected number, rounded up or down by one random number for each head, so
-// that these numbers add up; which of its pairs those are is drawn uniformly.
+// Outside the band each pair of units is kept with probability min(1, c / |o|), where o = key - query is its diagonal's offset;
+// with n units that diagonal has n - |o| pairs. Every head keeps exactly density times the number of pairs outside the band,
+// rounded to a whole number, and c follows from that. Each diagonal keeps its expected number, rounded up or down by one random
+// number for each head so that the numbers add up. The kept pairs of a diagonal are drawn uniformly.
 class AttentionPattern {
  public:
   static constexpr std::int64_t kMostListed = std::int64_t{1} << 28;  // rows and kept pairs in the list of all heads

@@ -41,7 +41,7 @@ struct Conv2dPlan {
 // 2016), reorders included, besides our Winograd from NHWC (core/cpu/winograd); otherwise direct from NHWC. Some algorithms come
 // before all of these: for 1x1 over every pixel the matrix product over pixels; for depthwise convolutions of f32 our kernels
 // (core/cpu/depthwise); for windows side by side over f32 images of few channels, which fill no vector, the product over copied
-// windows. With more channels that product is a candidate after the direct ones. Of the two Winograds bf16 has only ours, which
+// windows. With more channels that product is a candidate after the direct ones. For bf16 only our Winograd is a candidate; it
 // multiplies in f32. The weight gradient of bf16 is the sum of those of parts of the images, one for each thread (split). It is
 // the first choice with or without a scope. Where the library has no convolution of bf16, that of f32 runs on widened operands.
 // `run` executes a plan on the caller's operands, for timing.

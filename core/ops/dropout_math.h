@@ -10,7 +10,7 @@ namespace tessera {
 
 inline std::uint32_t dropout_threshold(double p) { return static_cast<std::uint32_t>(p * 0x1p24 + 0.5); }
 
-// Of the element that a random word is for. The upper 24 bits decide.
+// Whether dropout keeps the element that draws this random word. Its upper 24 bits decide.
 TESSERA_HD inline bool is_kept(std::uint32_t word, std::uint32_t threshold) { return word >> 8 >= threshold; }
 
 // The random number's step: micro-batches of one step draw different masks.

@@ -14,7 +14,7 @@ struct RotaryOptions {
   double base = 10000;
 };
 
-// x [batch, positions, heads, width] -> y as x. Of a rotated head at position p, elements i and i + width / 2 are turned by the
+// x [batch, positions, heads, width] -> y as x. In a rotated head, elements i and i + width / 2 at position p are turned by the
 // angle p base^(-2 i / width): (a, b) -> (a cos - b sin, b cos + a sin). Sines are computed in double. Saves the table of them
 // alone; grad_x is g turned back. Throws ShapeError unless x has four dimensions and an even width, ConfigError unless 1 <=
 // options.heads <= heads, offset >= 0 and base > 0, DTypeError unless f32, f64 or bf16 (f16 on a GPU).

@@ -13,7 +13,7 @@ namespace cpu {
 void strided_matmul(const StridedProduct& product, const StridedOperands& operands);
 }  // namespace cpu
 namespace cuda {
-// By cuBLASLt; f32 in f32 unless tf32_products().
+// Calls cuBLASLt. f32 is multiplied in f32 unless tf32_products().
 void strided_matmul(const StridedProduct& product, const StridedOperands& operands);
 }  // namespace cuda
 

@@ -51,7 +51,7 @@ class Profile {
   // Books the time since the last charge, or since the scope began.
   void charge(ProfilePart part, std::string_view what, ModulePath layer = nullptr, ProfiledWork work = {});
 
-  // By part, layer and name. They sum to wall_ns().
+  // One row for each part, layer and name. Their times sum to wall_ns().
   std::vector<ProfileRow> rows() const;
   std::int64_t wall_ns() const noexcept { return wall_ns_; }  // inside scopes
 

@@ -7,7 +7,7 @@
 
 namespace tessera {
 
-// Of a >= 0 and b > 0.
+// Requires a >= 0 and b > 0.
 template <class T>
 TESSERA_HD constexpr T ceil_div(T a, std::type_identity_t<T> b) {
   return (a + b - 1) / b;

@@ -41,7 +41,7 @@ void add_training_keys(Fields& f, Config& c) {
          .observable = "plan"});
 }
 
-// Of a Config with an optional `sparse`.
+// For a Config with an optional `sparse`.
 template <class Config>
 void add_sparse(Fields& f, Config& c) {
   f.add("sparse", c.sparse,
@@ -50,7 +50,7 @@ void add_sparse(Fields& f, Config& c) {
          .observable = "plan"});
 }
 
-// Of sizes that are valid one by one: refuses lists of pairs that would get too long.
+// Refuses a pattern whose list of pairs would get too long. Judges only sizes that are valid one by one.
 template <class Config>
 void require_pattern(Fields& f, const Config& c, std::int64_t positions, bool causal) {
   const std::string reason = why_no_pattern(sparse_attention_of(c.sparse, positions), c.heads, causal);

@@ -30,6 +30,13 @@ class DecodeTables(TablesCase):
         self.assertIn("| 1.50 (1.40-1.60) |  | 0.92 | 1.70, 1.8: missed | eager, 2 threads, passive wait |\n", text)
         self.assertNotIn("0.50 (", text)
 
+    def test_the_caption_says_which_ways_of_pytorch_took_part(self):
+        swept = {"rounds": 15, "sweep_runs": 3}
+        self.results("decode_bench", decode(1.25, command="decode_bench --python python --ways compiled --only f32", **swept))
+        self.assertIn("swept in 3 forwards or more each, those alone whose name has 'compiled'.", self.prose())
+        self.results("decode_bench", decode(1.25, command="decode_bench --python python", **swept))
+        self.assertIn("swept in 3 forwards or more each.", self.prose())
+
     def test_compressed_networks_have_a_table_behind_those_against_pytorch(self):
         self.results("decode_bench", mlps("decoding", 1.25), decode(1.5))
         self.results("train_bench", mlps("training", 1.75), train(1.25))

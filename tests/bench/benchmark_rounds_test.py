@@ -81,7 +81,7 @@ class Rounds(TablesCase):
         row = self.written().index("| resnet20, 32x32x3, batch 32 |")
         note = self.written().index("Sides whose time in turns")
         self.assertLess(row, note)
-        self.assertIn("Sides whose time in turns is more than 10 % from their time alone, with the ratio of the two: resnet20, 32x32x3, "
+        self.assertIn("Sides whose time in turns is more than 10 % from their time alone, as time in turns over time alone: resnet20, 32x32x3, "
                       "batch 1: tessera 1.20; resnet20, 32x32x3, batch 32: PyTorch 0.88.", self.prose())
 
     def test_times_near_those_alone_are_not_noted(self):
@@ -91,7 +91,7 @@ class Rounds(TablesCase):
 
     def test_notes_name_the_sides_and_rows_of_each_table(self):
         self.results("train_bench", kept(train(1.25), 1.25), kept(train(1.25), 1.25, torch_ms=times(3.0, 2.0)))
-        self.assertIn("with the ratio of the two: run 2: PyTorch 1.50.", self.prose())
+        self.assertIn("as time in turns over time alone: run 2: PyTorch 1.50.", self.prose())
         self.results("train_bench")
         self.results("factored_bench", kept(factored("forward", 5.5), 5.5, rival={"name": "x", "ms": times(3.0, 2.0)}),
                      kept(library("forward", 2.0), 2.0, tessera_ms=times(3.0, 2.0)))

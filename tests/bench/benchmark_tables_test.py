@@ -26,12 +26,12 @@ class Tables(TablesCase):
             "| inference, resnet20, 32x32x3, batch 32 | PyTorch 1.13, optimized | 0.604 | 1.5 | 1.75 (1.65-1.85) | 2 | abc1234 |",
             "| convolution 8x3 -> 4, grad weight | oneDNN, sgemm | 1.23 | 1.2 | 0.97 (0.87-1.07) | 2 | abc1234 |",
             "| tucker2, ranks out 64 in 32, of 8x14x14x256 -> 256, 3x3, training | oneDNN: Winograd | 1 | 5 | 4.60 (4.50-4.70) | 2 | abc1234 |",
-            "", "Measured at abc1234, 2026-01-02: Some CPU, 2 threads."])
+            "", "Measured 2026-01-02: Some CPU, 2 threads, at abc1234."])
 
     def test_the_readme_tells_all_commits_days_and_machines_of_its_rows(self):
         self.results("train_bench", train(1.25), train(1.5, model="resnet18", commit="def5678", date="2026-01-04T00:00:00Z",
                                                        compute_threads=8))
-        self.assertIn("Measured at abc1234, def5678, 2026-01-02 to 2026-01-04: Some CPU, 2 threads; Some CPU, 8 threads.",
+        self.assertIn("Measured 2026-01-02 to 2026-01-04: Some CPU, 2 threads, at abc1234; Some CPU, 8 threads, at def5678.",
                       self.readme_rows())
 
     def test_the_readme_has_the_reproduced_table_with_its_picture_and_answers(self):
@@ -196,8 +196,16 @@ class Tables(TablesCase):
         self.assertIn(row + "| resnet20, 32x32x3, batch 32 | 0.604 | 1.5 | 1.25 (1.15-1.35) | optimized |\n\n", text)
         self.assertIn("| resnet20, 32x32x3, batch 1 | 0.604 | 1.5 | 1.50 (1.40-1.60) | optimized |\n\n", text)
         self.assertIn("PyTorch 2.15", " ".join(text.split()))
+        self.assertNotIn("target |", text)
         self.assertNotIn("3.50", text)
         self.assertNotIn("2.75", text)
+
+    def test_inference_has_a_column_of_targets_where_there_are_any(self):
+        self.results("infer_bench", infer("resnet20", 1, 2.5, target=1.1), infer("resnet20", 32, 1.05, target=1.1))
+        text = self.written()
+        self.assertIn("| PyTorch / tessera | target | PyTorch's way |\n", text)
+        self.assertIn("| 2.50 (2.40-2.60) | 1.1: met | optimized |\n", text)
+        self.assertIn("| 1.05 (0.95-1.15) | 1.1: missed | optimized |\n", text)
 
     def test_ops_show_the_last_run_one_row_for_each_convolution(self):
         self.results("op_bench", dense("matmul", "1x2x3", "forward", 2.5, date="2026-01-01T00:00:00Z"),

@@ -82,7 +82,10 @@ TEST_F(Program, SchemaListsKeysForPeopleAndPrograms) {
 }
 
 TEST_F(Program, BadInputExitsWithTwo) {
-  EXPECT_EQ(run_program({"trian", file_}).exit_code, 2);
+  const Outcome misspelled = run_program({"trian", file_});
+  EXPECT_EQ(misspelled.exit_code, 2);
+  EXPECT_NE(misspelled.output.find("tessera: there is no verb 'trian'; did you mean 'train'?"), std::string::npos)
+      << misspelled.output;
   EXPECT_EQ(run_program({}).exit_code, 2);
   EXPECT_EQ(run_program({"train", file_, "--time-limit", "soon", "--runs", folder_ / "runs"}).exit_code, 2);
   for (const char* verb : {"train", "validate", "plan", "layers"}) {

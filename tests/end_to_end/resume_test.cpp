@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <random>
 
+#include "core/config/value.h"
 #include "core/support/error.h"
 #include "tests/end_to_end/program.h"
 #include "tests/end_to_end/small_run.h"
@@ -73,6 +74,32 @@ TEST_F(Resume, KilledAroundAPassReportsTheSame) {
   const std::string layers = read_bytes(run + "/layers.csv");
   EXPECT_NE(layers.find("\nfactorised,conv2,"), std::string::npos) << layers;
   EXPECT_NE(layers.find("\nagain,fc,"), std::string::npos) << layers;
+}
+
+TEST_F(Resume, OfAFinishedRunLeavesItAsItIs) {
+  const std::string run = train("straight");
+  const auto loss_of = [&] { return parse_json(read_bytes(run + "/status.json"), "status.json").at("loss").as_double(); };
+  const std::string result = result_of(run);
+  const double loss = loss_of();
+  EXPECT_GT(loss, 0);
+  const Outcome outcome = run_program({"resume", run});
+  EXPECT_EQ(outcome.exit_code, 0) << outcome.output;
+  EXPECT_NE(outcome.output.find("it was finished, nothing is left to do"), std::string::npos) << outcome.output;
+  EXPECT_EQ(loss_of(), loss);
+  EXPECT_TRUE(result_of(run) == result);
+}
+
+TEST_F(Resume, BeforeTheFirstCheckpointStartsAgainAndSaysSo) {
+  const Outcome killed = run_program(command("killed"), {"TESSERA_KILL_AT=step:1"});
+  ASSERT_EQ(killed.exit_code, 128 + 9) << killed.output;
+  const std::string run = folder_ / "killed/small/1";
+  const Outcome status = run_program({"status", run});
+  EXPECT_NE(status.output.find("no checkpoint yet"), std::string::npos) << status.output;
+  EXPECT_EQ(status.output.find("loss"), std::string::npos) << status.output;
+  const Outcome resumed = run_program({"resume", run});
+  EXPECT_EQ(resumed.exit_code, 0) << resumed.output;
+  EXPECT_NE(resumed.output.find("resuming at stage dense, step 0: the run has no checkpoint yet"), std::string::npos)
+      << resumed.output;
 }
 
 TEST_F(Resume, AnotherSeedGivesOtherBytes) {

@@ -63,9 +63,9 @@ static std::string manifest_of(const std::string& checkpoint) {
 }
 
 std::string result_of(const std::string& run) {
-  std::string bytes = read_bytes(run + "/metrics.jsonl");
+  std::string bytes;
   const std::string checkpoint = newest_checkpoint(run);
-  for (const std::string& file : {run + "/report.md", run + "/layers.csv", checkpoint + "/state.json"}) {
+  for (const std::string& file : {run + "/metrics.jsonl", run + "/report.md", run + "/layers.csv", checkpoint + "/state.json"}) {
     const std::string content = read_bytes(file);
     EXPECT_FALSE(content.empty()) << file;
     bytes += content;

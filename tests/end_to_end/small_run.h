@@ -10,7 +10,8 @@ namespace tessera::testing {
 // Named "small". 13 steps an epoch; global steps 1-26 dense, 27 factorised, 28-40 finetuned, 41-47 again.
 extern const char* const kSmallExperiment;
 
-// What two equal runs have in common to the byte: every tensor of the last checkpoint, the metrics, report and layers.
+// What two equal runs have in common to the byte: the metrics, report and layers, and of the last checkpoint the
+// state, the manifest and every tensor.
 std::string result_of(const std::string& run);
 std::string tensors_of(const std::string& run);  // the tensors alone
 

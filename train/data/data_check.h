@@ -15,7 +15,7 @@ struct SplitReport {
   std::string name;  // "train", "val", "test"
   std::vector<std::int64_t> counts;  // per class
   std::int64_t samples = 0;
-  // Of the stored images; 0 without samples.
+  // Sizes of the images as stored; 0 without samples.
   std::int64_t min_height = 0, max_height = 0;
   std::int64_t min_width = 0, max_width = 0;
 };

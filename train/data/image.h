@@ -28,7 +28,7 @@ struct Image {
 inline constexpr std::int64_t kMaxImagePixels = 178'956'970;
 
 enum class ImageFormat { jpeg, png, unknown };
-// By the first bytes.
+// The format, by the first bytes.
 ImageFormat image_format(std::string_view bytes);
 
 // Throws IoError with the reason alone: "not a JPEG or PNG file", "broken JPEG: Premature end of JPEG file", "PNG of 70000x70000

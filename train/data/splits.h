@@ -16,7 +16,7 @@ struct DataSplits {
 // data that are sets of their own as `data_val` and `data_test`, and the training set's description.
 Value manifest_keys(const DataSplits& splits);
 
-// Those of the manifest's keys that a program needs to bring samples to the network and to name its answers. A map, empty where
+// The keys of the manifest that a program needs to prepare samples for the network and to name its answers. A map, empty where
 // the data set has none of them.
 Value keys_of_export(const Value& manifest);
 

@@ -34,7 +34,7 @@ struct Answer {
   void fields(Fields& f);
 };
 
-// Of one sample, or of an input that gives none.
+// The answers for one sample, or the error of an input that gives none.
 struct Predicted {
   std::string input;  // the file's path
   std::optional<std::int64_t> sample;  // its number in a file that lists samples

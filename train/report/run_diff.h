@@ -42,7 +42,7 @@ struct WeightsDiff {
 
 struct RunDiff {
   DiffSide a, b;
-  // Of the resolved experiment files. Values that train would resolve on this machine are resolved: threads.compute.
+  // Differences of the resolved experiment files. What train would resolve on this machine is resolved: threads.compute.
   std::vector<KeyChange> keys;
   // Everything below is empty unless both sides are runs, and also where one of them lacks the information.
   std::optional<std::vector<KeyChange>> environment;  // env.json but the host's name

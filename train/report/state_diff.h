@@ -18,7 +18,7 @@ struct TensorDifference {
   void fields(Fields& f);
 };
 
-// By name; tensors of equal bytes are left out.
+// Sorted by name. Tensors of equal bytes are left out.
 std::vector<TensorDifference> tensor_differences(const State& a, const State& b);
 
 // Greatest first, those that have no counterpart before all; `most` of them at most.

@@ -40,7 +40,7 @@ std::string far_from_alone(std::span<const TimedAlone> all) {
   }
   if (text.empty()) return text;
   return str("Times in turn that are more than ", formatted("%.0f", 100 * kFarFromAlone),
-             " % from the network's time alone, with the ratio of the two: ", text, '.');
+             " % from the network's time alone, as time in turn over time alone: ", text, '.');
 }
 
 double mean_of(std::span<const double> samples) {

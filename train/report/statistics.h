@@ -24,7 +24,7 @@ std::string deviation_field(std::span<const double> samples);  // of a CSV file:
 // "93.28 ± 0.04" in the metric's unit, the mean alone of fewer runs, "-" of none.
 std::string mean_text(const Metric& metric, std::span<const double> values);
 
-// "2.00 (1.50-3.00)": the median, with p10 and p90. Of a speed-up "2.00 (1.50-3.00; 1.95)", the ratio of the two medians last.
+// "2.00 (1.50-3.00)": the median, with p10 and p90. With `of_medians`, that ratio last: "2.00 (1.50-3.00; 1.95)".
 std::string spread_text(const Summary& summary, std::optional<double> of_medians = {});
 
 // A network's time among others in turn, and alone.

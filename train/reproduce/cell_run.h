@@ -19,7 +19,7 @@ struct Way {
   std::int64_t stages = 0;  // that need no training any more
 };
 
-// Below `runs` stand the folders of the table's runs, <cell>/<n>. Of several parents the one that shares the most stages.
+// Below `runs` stand the folders of the table's runs, <cell>/<n>. A fork's parent is the run that shares the most stages.
 Way find_way(Vfs& vfs, const Cell& cell, const std::string& runs);
 // "resume PATH", "fork PATH at pretrain", "train": for people.
 std::string way_text(const Way& way);

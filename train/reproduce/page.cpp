@@ -161,7 +161,7 @@ std::string listed(const auto& values) {
   return text;
 }
 
-// E.g. "; a and b took that of c, d took that of e"; "" if each arm chose for itself.
+// E.g. " The value of c is also that of a and b. The value of e is also that of d."; "" if each arm chose for itself.
 std::string others_choices(const TableFile& file) {
   std::string text;
   for (const ArmConfig& chooser : file.arms) {
@@ -172,7 +172,7 @@ std::string others_choices(const TableFile& file) {
     if (takers.empty()) continue;
     std::string names = takers.front();
     for (std::size_t i = 1; i < takers.size(); ++i) names += str(i + 1 == takers.size() ? " and " : ", ", takers[i]);
-    text += str(text.empty() ? "; " : ", ", names, " took that of ", chooser.name);
+    text += str(" The value of ", chooser.name, " is also that of ", names, '.');
   }
   return text;
 }
@@ -199,13 +199,13 @@ std::string note_of_seeds(const TableFile& file) {
 std::string notes(const TableView& view) {
   const TableFile& file = view.file;
   std::string text =
-      str(capitalised(view.metric->key), " is of the test split, from the last checkpoint", note_of_seeds(file));
+      str(capitalised(view.metric->key), " is measured on the test split, with the last checkpoint", note_of_seeds(file));
   if (file.tune) {
     const std::string others = others_choices(file);
     text += str(others.empty() ? " Each arm" : " Arms", " chose ", file.tune->key, " from ", file.tune->values.size(),
-                " values by the validation ", view.metric->key, " of seed ", file.tune->seed, others, ".");
+                " values by the validation ", view.metric->key, " of seed ", file.tune->seed, '.', others);
   }
-  text += " Training time is that of the training steps, shared stages included, at the median rate of each stage.";
+  text += " Training time counts the training steps, those of shared stages too, at the median rate of each stage.";
   if (!view.timed_on.empty()) {
     text += str(" Networks", view.has_inputs() || view.has_against() ? " that are compared" : "",
                 " are timed in turn, batch norms folded, on ", view.timed_on, "; speed-up is over ",
@@ -213,10 +213,12 @@ std::string notes(const TableView& view) {
     if (view.has_inputs()) text += " Arms with different inputs have no speed-up over each other.";
     if (file.decode) text += " A decode time is that of one more position, with earlier keys and values cached.";
     if (file.training) text += " A training time is that of a forward and a backward.";
-    if (const std::string far = far_from_alone(timed_alone(view)); !far.empty()) text += ' ' + far;
+    const std::vector<TimedAlone> alone = timed_alone(view);
+    if (alone.empty()) text += " They were not timed alone.";
+    if (const std::string far = far_from_alone(alone); !far.empty()) text += ' ' + far;
   }
   if (has_verdicts(view))
-    text += " Layers compressed: how many of those that the last pass matched it left compressed, in the first seed's run.";
+    text += " Layers compressed: those that are compressed after the last pass, of those that it matched, in the first seed's run.";
   if (!view.commits.empty()) text += str(" Measured at ", listed(view.commits), '.');
   if (view.cells < view.wanted) text += str("\n\n", view.cells, " of ", view.wanted, " cells have a result.");
   return text + '\n';

@@ -32,9 +32,9 @@ void choose(ArmChoice& choice, const TableFile& table, const ResultsFile& result
 
 struct StageMean {
   std::string stage;
-  std::vector<double> tests{};  // the metric on the test split, of each seed there is, as are the next
+  std::vector<double> tests{};  // the metric on the test split, one for each seed that ran; residuals likewise
   std::vector<double> residuals{};
-  std::int64_t parameters = 0;  // of the first, as is the next
+  std::int64_t parameters = 0;  // of the first seed, like macs and sparsity
   std::int64_t macs = 0;
   double sparsity = 0;
 };

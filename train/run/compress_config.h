@@ -40,7 +40,7 @@ struct CompressSettings {
   std::string block;  // path of the stage in the file: "stages[1]"; "" in the smaller file
   Marks marks;
 
-  // Of a key of one of the stage's passes: "stages[1].factorise.ranks".
+  // The path of a key of one of the stage's passes: "stages[1].factorise.ranks".
   std::string path_of(const std::string& key) const { return block.empty() ? key : block + "." + key; }
 };
 

@@ -32,7 +32,7 @@ struct KeyChange {
 
   void fields(Fields& f);
 };
-// Those of `before` in order, then those that only `after` has.
+// Changed keys of `before` in its order, then the keys that only `after` has.
 std::vector<KeyChange> changes(const Leaves& before, const Leaves& after);
 
 // Dotted keys whose values differ.

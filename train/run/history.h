@@ -18,7 +18,7 @@ struct StageRecord {
   bool done = false;  // from then on the members below are known
   std::int64_t steps = 0;
   std::int64_t end_step = 0;  // of the run
-  std::optional<double> loss{};  // mean over the last logged interval; empty for a stage that does not train, as are the next
+  std::optional<double> loss{};  // mean over the last logged interval; this and the next three are empty without training
   std::optional<Scored> last{};  // the task's first metric on val, at the end; empty without a val split
   std::optional<Scored> best{};
   std::optional<std::int64_t> best_step{};

@@ -26,7 +26,7 @@ class RankLeader {
   RankLeader(const RankLeader&) = delete;
   RankLeader& operator=(const RankLeader&) = delete;
 
-  // Of each rank, see fair_threads(); 0 with one process, which is auto.
+  // fair_threads(), the compute threads of each rank; with one process 0, which stands for auto.
   std::int64_t compute_threads();
   // Before anything is written. The other ranks take over the config, open their logs in the folder, and all compare programs,
   // machines and data: throws Error.

@@ -34,7 +34,7 @@ struct RankMessage {
   std::string text;
 };
 
-// Of the flags that ranks exchange before each step.
+// The bits of the flags that ranks exchange before each step.
 inline constexpr std::uint64_t kStopFlag = 1;  // somebody asks for a stop
 inline constexpr std::uint64_t kDecisionsFlag = 2;  // rank 0 tells of decisions next
 inline constexpr std::uint64_t kSaveFlag = 4;  // rank 0 saves: all gather what it needs, and exchange flags again
@@ -46,7 +46,7 @@ std::string hear(Communicator& ranks, RankMessageKind expected);  // throws Inte
 
 // The manifest and the parts, without files' hashes: they stay in memory.
 std::string encode_checkpoint(const Value& manifest, const std::map<std::string, State>& parts);
-// With choices of a clock, too, which recorded_decisions() reads in the manifest.
+// The same with decisions, which recorded_decisions() reads in the manifest.
 std::string encode_checkpoint(Value manifest, const std::map<std::string, State>& parts, const DecisionMap& decisions);
 Checkpoint decode_checkpoint(std::string_view text);
 

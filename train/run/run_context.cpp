@@ -54,7 +54,7 @@ void RunContext::write_status(const std::string& word) {
   status.stage_step = position.stage_step;
   status.stage_steps = stage().train ? state.stage_steps() : 0;
   status.global_step = position.global_step;
-  status.loss = last_loss.value_or(0.0);
+  status.loss = last_loss;
   status.metric = state.task().metrics().front().key;
   if (position.best) status.best = position.best->value;
   status.seconds_left = progress.seconds_left(position.stage_step);

@@ -11,15 +11,15 @@ namespace tessera {
 // The part that holds parameters, masks and buffers. Throws IoError when there is none.
 const State& saved_weights(const Checkpoint& checkpoint);
 
-// With the weights that training goes on with. Throws IoError when they do not fit the tree.
+// The network with the weights that training goes on with. Throws IoError when they do not fit the tree.
 std::unique_ptr<Module> saved_model(const Checkpoint& checkpoint);
 
 // Whether the checkpoint holds moving averages beside its weights: inside a stage with `ema`. At the stage's end the averages are
 // the weights.
 bool has_averages(const Checkpoint& checkpoint);
 
-// With the weights that the run itself evaluated there: the moving averages where there are any, without the elements that are
-// hidden by masks which follow the weights.
+// The network with the weights that the run evaluated there: the moving averages where there are any, without the elements that
+// are hidden by masks which follow the weights.
 std::unique_ptr<Module> evaluation_model(const Checkpoint& checkpoint);
 
 }  // namespace tessera

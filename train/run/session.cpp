@@ -109,8 +109,10 @@ void load(RunContext& run, const Checkpoint& checkpoint, const RunHistory& histo
   run.state.load(checkpoint);
   const Position& position = run.state.position();
   run.saver.resumed_from(checkpoint, position, history);
-  run.progress.line(
-      str("resuming at stage ", run.stage().name, ", step ", position.stage_step, " (global step ", position.global_step, ")"));
+  const bool finished = position.stage_done && run.state.at_last_stage();
+  if (finished && !history.stages.empty()) run.last_loss = history.stages.back().loss;
+  run.progress.line(str("resuming at stage ", run.stage().name, ", step ", position.stage_step, " (global step ",
+                        position.global_step, ')', finished ? ": it was finished, nothing is left to do" : ""));
 }
 
 }  // namespace
@@ -178,6 +180,7 @@ Session Session::go_on(Vfs& vfs, const Experiment& experiment, RunFolder folder,
                   weights, ") again, train a new run");
     decisions = surviving_decisions(vfs, files.decisions(), {});
     run.state.start(initial_model(vfs, experiment.config, run.state.data()));
+    run.progress.line(str("resuming at stage ", run.stage().name, ", step 0: the run has no checkpoint yet"));
   } else {
     const Checkpoint checkpoint = run.saver.store().load_latest();
     if (const Value* saved = checkpoint.manifest.find("history")) history = read<RunHistory>(*saved);
@@ -196,7 +199,10 @@ Session Session::go_on(Vfs& vfs, const Experiment& experiment, RunFolder folder,
 RunOutcome Session::run() {
   const Tf32Products products(takes_tf32(run_->config()));
   try {
-    run_->write_status("training");  // a run that is killed before its first log line has a status too
+    const Position& position = run_->state.position();
+    if (!position.stage_done || !run_->state.at_last_stage()) {
+      run_->write_status("training");  // a run that is killed before its first log line has a status too
+    }
     const std::int64_t before = run_->state.position().global_step;
     const RunOutcome outcome = run_stages();
     run_->leader.end(outcome == RunOutcome::finished);

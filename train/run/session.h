@@ -19,11 +19,11 @@ class Session {
   // A fresh run of the inputs that the experiment asks for: writes the run folder's files.
   static Session start(Vfs& vfs, Experiment experiment, RunInputs inputs, const std::string& config_text, RunFolder folder,
                        SessionOptions options);
-  // From the newest good checkpoint of the folder; from the seed when there is none yet. Warns, through the log, when the
+  // Resumes from the folder's newest good checkpoint; from the seed when there is none yet. Warns, through the log, when the
   // environment differs from the one the run began in. Throws IoError where the data is not what the run began with.
   static Session resume(Vfs& vfs, RunFolder folder, SessionOptions options);
 
-  // Until the last stage ends or a stop is asked for. Throws what training throws; the last good checkpoint stands then. After a
+  // Runs to the end of the last stage, or to a stop. Throws what training throws; the last good checkpoint stands then. After a
   // NaN or Inf the steps since it are replayed, to name the op that made the first one; that writes nothing but lines of the log.
   RunOutcome run();
 

@@ -92,7 +92,7 @@ class StageTrainer {
   void gather_state();
   // Parts for the checkpoint: "optimizer", "trainer", one "hook.<name>" per hook, and "power_sgd" where the stage has that block.
   std::map<std::string, State> state() const;
-  // Of these, what every rank holds alike: the optimiser's and the hooks'.
+  // The parts that every rank holds alike: the optimiser's, the hooks', loss scaling's and PowerSGD's factors.
   std::map<std::string, State> shared_state() const;
   void load_state(const std::map<std::string, State>& parts);
 

@@ -17,7 +17,7 @@ void RunStatus::fields(Fields& f) {
   f.add("stage_step", stage_step, {.help = "steps done in the stage"});
   f.add("stage_steps", stage_steps, {.help = "steps of the stage"});
   f.add("global_step", global_step, {.help = "steps done in the run"});
-  f.add("loss", loss, {.help = "last logged loss"});
+  f.add("loss", loss, {.help = "last logged loss of the stage; null before the first", .nullable = true});
   f.add(str("best_", metric), best, {.help = "best value on val in the stage; null before the first", .nullable = true});
   f.add("seconds_left", seconds_left, {.help = "of the stage"});
   f.add("last_checkpoint_step", last_checkpoint_step, {.help = "global step of the newest checkpoint"});

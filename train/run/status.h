@@ -17,7 +17,7 @@ struct RunStatus {
   std::int64_t stage_step = 0;
   std::int64_t stage_steps = 0;
   std::int64_t global_step = 0;
-  double loss = 0;
+  std::optional<double> loss = {};  // empty before the first that the stage logs
   std::string metric{usual_metric().key};  // the first of the run's task
   std::optional<double> best = {};  // of it on val in this stage; empty before the first evaluation
   double seconds_left = 0;
@@ -38,8 +38,8 @@ RunStatus load_status(Vfs& vfs, const std::string& path);
 bool is_local(const RunStatus& status);
 // The process that wrote it still runs on this host. A local run that says "training" while this is false was killed.
 bool is_alive(const RunStatus& status);
-// The state as of now. A run that was killed could not say so itself: "killed". Of a run on another host nothing is known, it
-// may go on or not: "unknown".
+// The state as of now. A run that was killed could not say so itself: "killed". A run on another host that says "training" may
+// go on or not: "unknown".
 std::string state_now(const RunStatus& status);
 
 }  // namespace tessera

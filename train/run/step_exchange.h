@@ -42,7 +42,7 @@ class GradientExchange {
 // Masks and other buffers of whole numbers are the same on all ranks.
 void average_statistics(Communicator& ranks, std::span<const NamedBuffer> buffers);
 
-// Of the micro-batches of every rank, in the order of ranks: f64 scalars, those that it gives on the CPU.
+// The losses of all ranks' micro-batches, in the order of ranks: f64 scalars on the CPU.
 std::vector<Tensor> all_losses(Communicator& ranks, std::span<const Tensor> mine);
 
 }  // namespace tessera

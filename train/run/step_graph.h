@@ -15,7 +15,7 @@ namespace tessera {
 
 class StepGraph {
  public:
-  // By their end optimiser state, libraries' plans and choices by the clock exist. A recording may make none of them.
+  // After these steps optimiser state, libraries' plans and timed choices exist. A recording may not make them.
   static constexpr std::int64_t kEagerSteps = 2;
 
   // Records work without running it, as record_graph() does.

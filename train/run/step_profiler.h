@@ -12,7 +12,7 @@
 
 namespace tessera {
 
-// Of the CPU. Takes about a second, and wants the machine to itself.
+// The CPU's peaks. Takes about a second, and wants the machine to itself.
 MachinePeaks measure_peaks(int threads);
 
 // Throws ConfigError, naming a tool for it, unless the device is the CPU: the profile's clock is the host's, and a GPU's kernels

@@ -21,7 +21,7 @@ class Teachers {
   // After that stage's end: keeps a copy of its network where a later stage names it. The checkpoint of its end holds that
   // network as its own.
   void stage_over(const ExperimentConfig& config, std::size_t index, Module& model);
-  // Of the stage's `distill` block; null where it has none. Throws ConfigError where the network is not there.
+  // The teacher that the stage's `distill` block names; null without that block. Throws ConfigError where it is not there.
   Module* of(const StageConfig& stage) const;
   void to_device(Device device);
   std::int64_t bytes() const;

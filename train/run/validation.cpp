@@ -9,7 +9,8 @@ void Validation::on_step_end(const StepEnd& step) {
   RunState& state = run_.state;
   Position& position = state.position();
   const std::int64_t epoch = position.stage_step / state.steps_per_epoch();
-  std::string text = str(run_.stage().name, " epoch ", epoch);
+  // A stage may end within an epoch.
+  std::string text = str(run_.stage().name, step.epoch ? " epoch " : " step ", step.epoch ? epoch : position.stage_step);
   if (run_.last_loss) text += str("  loss ", *run_.last_loss);
   if (state.data().val.size() > 0) {
     const Evaluation result = evaluate_val();

@@ -20,7 +20,7 @@ class Classification final : public Task {
   void check_output(const Shape& output, const Dataset& data) const override;
   std::unique_ptr<SummedScore> score() const override;
   std::unique_ptr<TaskDetails> details(const Subset& split, const DetailOptions& options) const override;
-  // Of images and arrays (train/data/new_images.h): which of the classes each is.
+  // Which of the classes each image or array is (train/data/new_images.h).
   std::unique_ptr<Prediction> prediction(const Value& description, const Shape& input, const Shape& output) const override;
 };
 

@@ -17,7 +17,7 @@ class NextToken final : public TokenTask {
   void check_network(Module& network) const override;  // no position may see those after it
   std::unique_ptr<SummedScore> score() const override;
   std::unique_ptr<TaskDetails> details(const Subset& split, const DetailOptions& options) const override;
-  // Of texts: which token follows each. Of a text longer than those of the training only the end is read.
+  // Which token follows each text. Only the end of a text is read if it is longer than training sequences.
   std::unique_ptr<Prediction> prediction(const Value& description, const Shape& input, const Shape& output) const override;
 };
 

@@ -20,7 +20,7 @@ class Prediction {
   virtual std::vector<FoundFile> files(const std::string& path) const { return {{path}}; }
   // May be called from several threads at once. Throws IoError "file: reason". What it gives must not outlive this.
   virtual std::unique_ptr<NewSamples> open(const std::string& file) const = 0;
-  // Of a text that the command line gives, called `name`. Throws ConfigError where the network reads none.
+  // Opens a text that the command line gives, called `name`. Throws ConfigError where the network reads no text.
   virtual std::unique_ptr<NewSamples> open_text(const std::string& text, const std::string& name) const = 0;
 
   // How many answers there are to choose from, and what the one with this number is called.

@@ -19,7 +19,7 @@
 
 namespace tessera {
 
-// Of one batch: Task::loss without label smoothing, and Task::loss_weight.
+// Task::loss of one batch, without label smoothing, and Task::loss_weight.
 struct BatchLoss {
   double mean = 0;
   std::int64_t weight = 0;
@@ -31,7 +31,7 @@ class TaskScore {
   virtual ~TaskScore() = default;
   // `output`: the network's scores of the batch; both are where the network computed. `loss`: Task::batch_loss of the two.
   virtual void add(const Tensor& output, const Batch& batch, const BatchLoss& loss) = 0;
-  // Of the task's metrics, in their order, over all samples so far; 0 before the first.
+  // The task's metrics, in their order, over all samples so far; 0 before the first.
   virtual std::vector<double> values() const = 0;
 };
 

@@ -15,7 +15,7 @@
 namespace tessera::cpu::attention {
 
 inline constexpr std::int64_t kQueries = 64;  // of a tile
-// Of a tile. A multiple of 4, for random words, and of the rows of sums that fill the registers.
+// Keys of a tile: a multiple of 4, for random words, and of the rows of sums that fill the registers.
 inline constexpr std::int64_t kKeys = 48;
 inline constexpr std::int64_t kLanes = 16;  // of the widest vector: rows of a head are padded with zeros to a multiple
 
@@ -156,8 +156,8 @@ struct Kernels {
   // tops and totals [chunks, rounded up to kLanes] of a row; the totals are overwritten; y [width]. Returns the log of
   // the sum of exp(scores), 0 where no key was seen.
   float (*join_chunks)(const float* tops, float* totals, const ChunkSums& chunks, float* y);
-  // Of kernels of bf16, null in the others: pairs in a row, and down (PairedTile), of the first `columns`, a multiple of kLanes,
-  // of rows [count][pitch].
+  // Make pairs, in a row and down (see PairedTile), of rows [count][pitch]: of their first `columns`, a multiple of kLanes. Null
+  // except in kernels of bf16.
   void (*pair_rows)(const float* rows, std::int64_t count, std::int64_t columns, std::int64_t pitch, Pair* to) = nullptr;
   void (*pair_down)(const float* rows, std::int64_t count, std::int64_t columns, std::int64_t pitch, Pair* to) = nullptr;
 };

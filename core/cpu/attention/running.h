@@ -10,7 +10,7 @@ namespace {
 
 inline constexpr float kLowest = std::numeric_limits<float>::lowest();
 
-// Of the lanes of a vector: the largest score, and the sum of exp(score - top).
+// For each lane of a vector: the largest score so far, and the sum of exp(score - top).
 template <int W>
 struct Running {
   Vec<W> top = Vec<W>{} + kLowest;

@@ -12,7 +12,7 @@ namespace tessera::cpu::depthwise {
 // channels.
 bool suits(const reference::Conv2dGeometry& g);
 
-// Those of isa().
+// The kernels for isa().
 const Kernels& kernels();
 
 // The packed filters [kh * kw, channels] of weight [channels, kh, kw, 1]: for forward(), and for backward_input(), which wants

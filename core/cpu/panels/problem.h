@@ -32,7 +32,7 @@ struct Panels {
   [[gnu::always_inline]] void for_each_block(const Body& body) const {
     for (std::int64_t first = 0; first < k; first += depth()) body(first, k - first < depth() ? k - first : depth());
   }
-  // Of a panel of the block of `rows` rows that begins at row `first`.
+  // Offset of a panel in the block of `rows` rows that begins at row `first`.
   [[gnu::always_inline]] std::int64_t offset(std::int64_t first, std::int64_t rows, std::int64_t panel) const {
     return first * count() * kPanel + panel * rows * kPanel;
   }

@@ -4,7 +4,7 @@
 
 namespace tessera::cpu::rows {
 
-// Of 16 intervals for numbers from 0 on, 1 / scale wide, around the multiples of that.
+// 16 intervals of width 1 / scale, centred on the multiples 0, 1, ... 15 of that width.
 struct Pieces {
   static constexpr int kCount = 16, kTerms = 6;
 

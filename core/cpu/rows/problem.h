@@ -35,7 +35,7 @@ struct HeadRow {
   std::int64_t heads, rotated, half;
 };
 
-// Of rows of n > 0 elements. RMS norm subtracts no mean, which counts as 0, and has no beta.
+// Rows have n > 0 elements. RMS norm subtracts no mean, which counts as 0, and has no beta.
 template <class T>
 struct NormKernels {
   NormRow (*forward)(const T* x, const float* gamma, const float* beta, std::int64_t n, double eps, Stores stores, T* y);
@@ -79,7 +79,7 @@ struct Kernels {
       return bf16;
   }
 
-  // Of one row of n > 0 elements.
+  // x is one row of n > 0 elements.
   ExpSum<float> (*exp_sum)(const float* x, std::int64_t n);
   ExpSum<float> (*softmax)(const float* x, std::int64_t n, Stores stores, float* y);
   // grad_x = scale (exp(x - top) / total - target), where the target is `even` and, at the label, `picked` more.

@@ -76,7 +76,7 @@ template <int W, class T, class At>
   store_part<W>(here.second, count - i, second + i);
 }
 
-// Of four vectors.
+// Over the lanes of four vectors.
 template <int W>
 [[gnu::always_inline]] inline float sum_of(const Vec<W> (&v)[4]) {
   return lane_sum<W>((v[0] + v[1]) + (v[2] + v[3]));

@@ -7,7 +7,7 @@
 
 namespace tessera::cpu::sparse {
 
-// Those of ascending numbers that lie in [first, last).
+// The part of `ascending` whose numbers lie in [first, last).
 inline std::span<const std::int32_t> between(std::span<const std::int32_t> ascending, std::int64_t first, std::int64_t last) {
   const auto begin = std::ranges::lower_bound(ascending, first);
   return {begin, std::lower_bound(begin, ascending.end(), last)};

@@ -39,7 +39,7 @@ class GradientUnits {
 // The strips that cost least, by counts of the vectors moved and multiplied; none where panels cost less.
 std::optional<Extent> gradient_strips(const GradientPlan& plan, const Window& window);
 
-// Of a forward window: strips of this height and width, or panels.
+// Strips of this height and width, or panels without them. `window` is that of a forward pass.
 std::unique_ptr<GradientUnits> gradient_units(const Kernels& kernels, const GradientPlan& plan, const Window& window,
                                               const std::optional<Extent>& strips, const float* x, const float* grad_y);
 

@@ -10,8 +10,8 @@
 
 namespace tessera::cpu::sparse {
 
-// Of a convolution without groups: results are the pixels of y and sources those of x, or the other way round for the gradient of
-// the input. A linear layer is one of a single pixel.
+// The window of a convolution without groups. In the forward pass and the weight's gradient, results are pixels of y and sources
+// pixels of x; in the input's gradient it is the other way round. A linear layer is a convolution of a single pixel.
 struct Window {
   Window(const Conv2dGeometry& geometry, Conv2dPass pass);
 
@@ -26,8 +26,8 @@ struct Window {
       return at < 0 || at % divisor != 0 || at / divisor >= sources ? -1 : at / divisor;
     }
 
-    // Between the lowest and the highest pixel that the taps of a result read, and from its first tap to the lowest: 0 or less.
-    // Of windows that slide.
+    // reach: from the lowest to the highest pixel that the taps of a result read. lowest: from its first tap to the lowest pixel,
+    // 0 or less. Both hold for windows that slide.
     std::int64_t reach() const { return (taps - 1) * std::abs(advance); }
     std::int64_t lowest() const { return std::min<std::int64_t>(0, (taps - 1) * advance); }
   };

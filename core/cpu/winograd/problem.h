@@ -18,7 +18,7 @@ struct Image {
   std::int64_t h, w, channels;
 };
 
-// Of a tile, in pixels; negative or beyond the image where the border lies.
+// Corner of a tile, in pixels. It may be negative or beyond the image, at the border.
 struct Corner {
   std::int64_t image, y, x;
 };
@@ -55,7 +55,7 @@ struct Epilogue {
   bool relu = false;
 };
 
-// Those of images of one type. Products and what is transformed are f32.
+// Kernels for images of type T. Transformed values and products are f32.
 template <class T>
 struct ImageKernels {
   void (*forward)(const Problem& p, const Block& block, const T* x, const float* u, const Epilogue& epilogue, T* y);

@@ -15,8 +15,8 @@ constexpr std::int64_t padded(std::int64_t channels) {
   return (channels + W - 1) / W * W;
 }
 
-// Of f32 or bf16. Lanes behind `lanes` are zeros, and are not written. Rests are copied as they are: a conversion of core/half.h
-// could be linked in from here, built for these instructions.
+// T is f32 or bf16. load() sets the lanes from `lanes` on to 0, store() does not write them. Rests are copied, not converted: a
+// conversion of core/half.h used here would be built for these instructions and could be linked in elsewhere.
 template <int W, class T>
 [[gnu::always_inline]] inline Vec<W> load(const T* from, std::int64_t lanes) {
   if (lanes >= W) return cpu::load<W>(from);

@@ -12,10 +12,10 @@ namespace tessera::cpu::winograd {
 // 3x3, stride and dilation 1, one group, at most 2 pixels of padding.
 bool suits(const reference::Conv2dGeometry& g);
 
-// Of the transformed filters.
+// Bytes of the transformed filters.
 std::int64_t filter_bytes(const reference::Conv2dGeometry& g);
 
-// Those of isa().
+// The kernels for isa().
 const Kernels& kernels();
 
 // The transformed filters of weight [out, 3, 3, in]: for forward(), and for backward_input().

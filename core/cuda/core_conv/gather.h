@@ -18,7 +18,7 @@ struct GatherBlock {
   Axis rows, columns;
   int image, first_row, first_column, first_out, split;
 
-  // Of the grid (images * phases * tiles, out_tiles, splits).
+  // Block (x, y, z) of the grid (images * phases * tiles, out_tiles, splits).
   TESSERA_HD GatherBlock(const GatherProblem& of, int x, int y, int z) : problem(of), first_out(y * kSizes.outs), split(z) {
     first_column = x % of.tiles_x * kTile.columns;
     x /= of.tiles_x;

@@ -36,7 +36,7 @@ double occupancy(const BlockWork& block, const Limits& limits) {
 }
 
 // Cycles of `resident` blocks that share one processor, while each processor has `in_flight` blocks on average. Nothing hides the
-// copies of the first stage. Those of later stages run while the stage before is multiplied.
+// copies of the first stage. Copies for each later stage run while the stage before is multiplied.
 double cycles_of(const BlockWork& block, double resident, double in_flight, double stages, const Chip& chip) {
   const double warps = std::ceil(block.threads / 32.0);
   const double of_scheduler = std::ceil(resident * warps / 4);

@@ -48,7 +48,7 @@ struct LibraryProduct {
 // cuDNN's times of TDC's cores grow in proportion to k, so it does not split k there. Sums over pixels it has to split.
 LibraryProduct library_product(Conv2dPass pass, const Conv2dGeometry& geometry, double element_bytes, bool tensor_cores);
 
-// By the library's fastest tile.
+// With the library's fastest tile and number of parts.
 double seconds_of_library(const LibraryProduct& product, const Limits& limits);
 
 }  // namespace tessera::cuda::core_conv

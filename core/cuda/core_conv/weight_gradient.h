@@ -16,7 +16,7 @@ struct WeightBlock {
   const WeightProblem& problem;
   int first_out, first_in, split;
 
-  // Of the grid (in_tiles, out_tiles, splits).
+  // Block (x, y, z) of the grid (in_tiles, out_tiles, splits).
   TESSERA_HD WeightBlock(const WeightProblem& of, int x, int y, int z)
       : problem(of), first_out(y * kSizes.outs), first_in(x * kSizes.ins), split(z) {}
   TESSERA_HD int begin() const { return first_stage(problem.stages, problem.splits, split); }

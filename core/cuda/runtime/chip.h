@@ -17,7 +17,7 @@ struct Chip {
   double memory = 0;  // bytes a second, at peak
   double cache = 0;   // likewise of the L2 cache, all processors together
 
-  // Of one processor in a cycle.
+  // Per streaming multiprocessor and cycle.
   double lanes = 128;    // multiply-adds in f32 (CUDA C++ Programming Guide, throughput of arithmetic instructions)
   double tensor = 1024;  // in half types by mma, in tf32 half as many (NVIDIA's A100 whitepaper; a guess for Hopper)
   double library_tensor = 1024;  // likewise of a library's kernels, which use Hopper's wgmma (NVIDIA's H100 whitepaper)

@@ -149,7 +149,7 @@ bool launch_chain_if(const ChainArguments<typename Math::Storage>& args, const B
   return true;
 }
 
-// Of the block shapes listed, the one that is `block`.
+// Launches the kernel, among `Maths`, whose block shape is `block`.
 template <class T, class... Maths>
 void launch_chain(const ChainArguments<T>& args, const BlockShape& block, Device device) {
   const bool launched = (launch_chain_if<Maths>(args, block, device) || ...);

@@ -28,7 +28,7 @@ struct Ffma {
 
   TESSERA_INLINE static int thread_row(int thread) { return thread / kThreadColumns; }
   TESSERA_INLINE static int thread_column(int thread) { return thread % kThreadColumns; }
-  // Of sum (i, j) of a thread in the block.
+  // Row and column in the block of a thread's sum (i, j).
   TESSERA_INLINE static int row(int thread, int i) { return thread_row(thread) + i * kThreadRows; }
   TESSERA_INLINE static int column(int thread, int j) { return thread_column(thread) + j * kThreadColumns; }
   TESSERA_INLINE static float value(const State& state, int i, int j) { return state.sum[i][j]; }

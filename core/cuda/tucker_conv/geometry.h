@@ -65,8 +65,8 @@ TESSERA_HD constexpr int widest_window(const PassAxes& axes, int tile) {
   return widest;
 }
 
-// Tiles overlap by their halo. Of those that compute position q of the narrow image, the one that owns it stores it: of the first
-// class whose windows reach q, the last tile that begins at or before it. `first` is the tile's first output.
+// Whether this tile stores position q of the narrow image. Tiles overlap by their halo, so several may compute q. Its owner is in
+// the first class whose windows reach q: the last tile there that begins at or before q. `first` is the tile's first output.
 TESSERA_HD constexpr bool owns(const PassAxes& axes, int cls, int first, int tile, int q) {
   for (int other = 0; other <= cls; ++other) {
     const PassAxis axis = axes.at(other);

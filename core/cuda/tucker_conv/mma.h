@@ -33,7 +33,7 @@ struct Mma {
     int offset[kTileRows];
   };
 
-  // Of sum (i, j) of a thread in the block.
+  // Row and column in the block of a thread's sum (i, j).
   TESSERA_INLINE static int row(int thread, int i) {
     const int row_tile = i / 2, half = i % 2;
     return row_tile * 64 + warp_of(thread) % 4 * 16 + half * 8 + group_of(thread);

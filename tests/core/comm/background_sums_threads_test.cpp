@@ -47,8 +47,15 @@ TEST(BackgroundSumsThreads, OneThatIsNotFinishedMayEnd) {
   Twice ranks;
   for (int i = 0; i < 20; ++i) {
     BackgroundSums sums(ranks, 64);
-    for (int k = 0; k < 5; ++k) sums.add(Tensor::full({30}, k), "weight");
+    std::vector<Tensor> tensors;
+    for (int k = 0; k < 5; ++k) {
+      tensors.push_back(Tensor::full({30}, k));
+      sums.add(tensors.back(), "weight");
+    }
     sums.finish();
+    for (int k = 0; k < 5; ++k) {
+      EXPECT_EQ(tensors[static_cast<std::size_t>(k)].to_vector<float>(), std::vector<float>(30, 2.0F * static_cast<float>(k)));
+    }
     sums.add(Tensor::full({30}, 1), "weight");  // still waits in its bucket
   }
 }

@@ -120,7 +120,7 @@ TEST(TableFormat, SaysWhoseTimesAreFarFromThoseAlone) {
   table.rows[1].latency[0].alone = 0.8;  // 1 ms when timed in turns
   table.rows[0].latency[0].alone = 2.3;
   EXPECT_NE(to_markdown(table).find(
-                "Times in turn that are more than 10 % from the network's time alone, with the ratio of the two: dense "
+                "Times in turn that are more than 10 % from the network's time alone, as time in turn over time alone: dense "
                 "of small at batch 8 0.87, factored of small at batch 8 1.25.\n"),
             std::string::npos)
       << to_markdown(table);

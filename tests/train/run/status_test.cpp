@@ -6,6 +6,7 @@
 
 #include <ctime>
 
+#include "core/config/value.h"
 #include "core/support/error.h"
 #include "tests/core/io/temporary_folder.h"
 
@@ -49,6 +50,14 @@ TEST(Status, RoundTripAddsWhoWroteItAndWhen) {
   EXPECT_FALSE(loaded.host.empty());
   EXPECT_TRUE(is_alive(loaded));
   EXPECT_EQ(state_now(loaded), "training");
+}
+
+TEST(Status, BeforeTheFirstLossThereIsNone) {
+  const TemporaryFolder folder;
+  const std::string path = (folder.path() / "status.json").string();
+  save_status(real_vfs(), path, training());
+  EXPECT_TRUE(parse_json(real_vfs().read_file(path), path).at("loss").is_null());
+  EXPECT_EQ(load_status(real_vfs(), path).loss, std::nullopt);
 }
 
 TEST(Status, AProcessThatEndedIsNotAlive) {

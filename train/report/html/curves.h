@@ -43,8 +43,8 @@ std::string series_class(std::size_t series);
 // Where there are more points than a screen has columns: each interval's least and greatest, and the gaps.
 std::vector<CurvePoint> thinned(const std::vector<CurvePoint>& points);
 
-// By powers of ten where all values are above 0 and lie apart by a factor of a thousand. A point with a gap on both sides is a
-// dot, and a curve of few points has a marker at each. No SVG but a sentence where there is no value to show.
+// The value axis is logarithmic if all values are above 0 and span a factor of a thousand or more. A point with a gap on both
+// sides is a dot; a curve of few points has a marker at each. Without a value to show, a sentence in place of an SVG.
 std::string curves_html(const CurveChart& chart);
 
 }  // namespace tessera

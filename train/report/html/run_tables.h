@@ -19,7 +19,7 @@ HtmlTable stages_table(const ReportRun& run, const std::string& id);
 // A row for each layer that some stage has left in factors, with zeros or held to ranks; a column for each stage that is done.
 HtmlTable states_table(const ReportRun& run, const std::string& id);
 
-// Of each layer that a pass matched: numbers before and after, and what became of it in words.
+// A row for each layer that a pass matched: numbers before and after, and in words what became of it.
 HtmlTable layers_table(const ReportRun& run, const std::string& stage, const std::string& id);
 std::string decision_text(const LayerLine& layer);  // with its format and ranks, or why it "stays dense: ..."
 

@@ -25,7 +25,7 @@ struct Axis {
   static Axis over(double least, double greatest, double least_span, double padding = 0.1);
   // From `least` to `greatest`, whole numbers, without room at the ends; the ticks are at round numbers.
   static Axis between(double least, double greatest);
-  // Of numbers above 0.
+  // A logarithmic axis from a power of ten to another; both values are above 0.
   static Axis by_powers(double least, double greatest);
 
   double share(double value) const;  // 0 at the low end, 1 at the high one

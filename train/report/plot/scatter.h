@@ -27,13 +27,13 @@ struct Scatter {
   std::vector<ScatterPoint> points{};
 };
 
-// The indices of the points that no other one beats by being as fast or faster, and better. By rising time; of equal ones the
-// first.
+// The indices of the points that are better than every faster one, by rising time. Points of equal time: only the best is kept;
+// of equal points the first.
 std::vector<std::size_t> pareto_front(std::span<const ScatterPoint> points, bool more_is_better);
 
 // Axes alone where there is no point.
 Drawing draw(const Scatter& scatter);
-// With a line through the front.
+// The same with a line through the Pareto front.
 Drawing draw_with_front(const Scatter& scatter, bool more_is_better);
 
 }  // namespace tessera
