@@ -214,7 +214,7 @@ std::string notes(const TableView& view) {
     if (file.decode) text += " A decode time is that of one more position, with earlier keys and values cached.";
     if (file.training) text += " A training time is that of a forward and a backward.";
     const std::vector<TimedAlone> alone = timed_alone(view);
-    if (alone.empty()) text += " They were not timed alone.";
+    if (alone.empty()) text += " The networks were not timed alone.";
     if (const std::string far = far_from_alone(alone); !far.empty()) text += ' ' + far;
   }
   if (has_verdicts(view))
