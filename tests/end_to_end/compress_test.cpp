@@ -120,9 +120,9 @@ TEST_F(Compress, TheTableSaysWhatBecameOfEachLayerAndOfTheNetwork) {
             "layer    format   ranks        error  parameters            MACs  dense ms  ms  speed-up (95 %)  decision\n");
   expect_in(outcome.output, "\nconv2    tucker2  out 4 in 1  ");
   expect_in(outcome.output, "  584 -> 84  ");  // 8 x 72 weights, 8 biases -> 8, 36, 32 weights, 8 biases
-  const std::string end =
-      str("  2 of 2 matched layers factored\nnext: tessera bench saved --input 1x28x28 weights=", out(), "\nwrote ", out(), ": ",
-          formatted("%.1f", static_cast<double>(fs::file_size(out())) / 1024.0), " KiB\n");
+  const std::string end = str("  2 of 2 matched layers factored\nwrote ", out(), ": ",
+                              formatted("%.1f", static_cast<double>(fs::file_size(out())) / 1024.0),
+                              " KiB\nnext: tessera bench saved --input 1x28x28 weights=", out(), '\n');
   EXPECT_TRUE(outcome.output.ends_with(end)) << outcome.output;
 }
 
