@@ -134,7 +134,8 @@ int run_benchmark(Arguments& arguments, std::span<const std::string_view> words,
   try {
     arguments.read(words);
     check_instruction_set_is_free();
-    set_log_sink([program = std::string(arguments.program())](LogLevel, std::string_view message) {
+    set_log_sink([program = std::string(arguments.program())](LogLevel level, std::string_view message) {
+      if (level < LogLevel::warning) return;
       std::cerr << program << ": " << message << '\n';
     });
     measure();

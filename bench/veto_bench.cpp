@@ -268,7 +268,8 @@ constexpr std::int64_t kTableRounds = 30;
 void answer_network(std::int64_t threads) {
   set_compute_threads(threads);
   const auto warned = std::make_shared<bool>(false);
-  set_log_sink([warned](LogLevel, std::string_view message) {
+  set_log_sink([warned](LogLevel level, std::string_view message) {
+    if (level < LogLevel::warning) return;
     *warned = true;
     fmt::print(stderr, "veto_bench: {}\n", message);
   });

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "core/support/error.h"
+#include "core/support/log.h"
 #include "tests/support/message_of.h"
 #include "tests/support/scopes.h"
 
@@ -110,6 +111,19 @@ TEST(RunBenchmark, ExitCodeSaysWhoseFaultItWas) {
   EXPECT_EQ(measured, 1);
   EXPECT_EQ(run_benchmark(program.arguments, Words{}, [] { throw InternalError("rival crippled"); }), 1);
   EXPECT_EQ(run_benchmark(program.arguments, Words{}, [] { throw ConfigError("no torch"); }), 2);
+}
+
+TEST(RunBenchmark, PrintsWarningsAndNoLesserMessages) {
+  Program program;
+  ::testing::internal::CaptureStderr();
+  EXPECT_EQ(run_benchmark(program.arguments, Words{},
+                          [] {
+                            log(LogLevel::info, "a choice");
+                            log_warning("threads waited");
+                          }),
+            0);
+  EXPECT_EQ(::testing::internal::GetCapturedStderr(), "some_bench: threads waited\n");
+  set_log_sink({});
 }
 
 }  // namespace
