@@ -16,6 +16,7 @@ namespace {
 constexpr int kDone = 0;
 constexpr int kVoid = 1;
 constexpr int kUnusable = 2;
+std::int64_t warnings = 0;  // printed so far
 constexpr std::int64_t kMostThreads = 1024;  // the limit of an experiment's threads.compute, too
 
 // Each side has kernels that only some of these variables limit.
@@ -126,6 +127,8 @@ CommonOptions destination(CommonOptions options, const std::string& only, const 
   return options;
 }
 
+std::int64_t warnings_printed() { return warnings; }
+
 int run_benchmark(Arguments& arguments, std::span<const std::string_view> words, const std::function<void()>& measure) {
   if (std::ranges::find(words, "--help") != words.end()) {
     std::cout << arguments.usage();
@@ -136,6 +139,7 @@ int run_benchmark(Arguments& arguments, std::span<const std::string_view> words,
     check_instruction_set_is_free();
     set_log_sink([program = std::string(arguments.program())](LogLevel level, std::string_view message) {
       if (level < LogLevel::warning) return;
+      ++warnings;
       std::cerr << program << ": " << message << '\n';
     });
     measure();

@@ -73,5 +73,7 @@ CommonOptions destination(CommonOptions options, const std::string& only, const 
 // arguments or surroundings, such as a variable that holds back one side's instruction set; --help prints the usage. The only
 // place of a benchmark program that catches and prints errors. Warnings go to standard error.
 int run_benchmark(Arguments& arguments, std::span<const std::string_view> words, const std::function<void()>& measure);
+// How many warnings it has printed so far, such as those of disturbed timings.
+std::int64_t warnings_printed();
 
 }  // namespace tessera::bench

@@ -40,8 +40,8 @@ void print_plan(const std::vector<PlannedCell>& cells) {
     left += done ? 0 : 1;
   }
   std::cout << aligned(rows, {false, false, true, true}) << left << " cells to run, about " << format_seconds(seconds)
-            << " of training steps\n"
-            << (left == 0 ? "all results are there; --results FOLDER runs the cells again, into another folder\n" : "");
+            << " of training steps\n";
+  if (left == 0) std::cout << kNothingLeft << '\n';
 }
 
 std::string options_text(const ReproduceArguments& arguments) {

@@ -115,6 +115,7 @@ TEST(RunBenchmark, ExitCodeSaysWhoseFaultItWas) {
 
 TEST(RunBenchmark, PrintsWarningsAndNoLesserMessages) {
   Program program;
+  const std::int64_t before = warnings_printed();
   ::testing::internal::CaptureStderr();
   EXPECT_EQ(run_benchmark(program.arguments, Words{},
                           [] {
@@ -123,6 +124,7 @@ TEST(RunBenchmark, PrintsWarningsAndNoLesserMessages) {
                           }),
             0);
   EXPECT_EQ(::testing::internal::GetCapturedStderr(), "some_bench: threads waited\n");
+  EXPECT_EQ(warnings_printed(), before + 1);
   set_log_sink({});
 }
 

@@ -62,7 +62,9 @@ TEST_F(Reproduce, RunsWhatIsMissingAndNothingTwice) {
   EXPECT_EQ(results("a").size(), lines.size());
   EXPECT_EQ(read_bytes(folder_ / "a/small.md"), page);
   std::filesystem::remove_all(folder_ / "a/runs");
-  expect_outcome(reproduce("a", {"--dry-run"}), 0, "0 cells to run");
+  const Outcome nothing_left = reproduce("a", {"--dry-run"});
+  expect_outcome(nothing_left, 0, "0 cells to run");
+  expect_in(nothing_left.output, "every cell has its result; --results FOLDER runs the cells again");
   EXPECT_EQ(reproduce("a").exit_code, 0) << "results alone are enough";
 }
 

@@ -27,7 +27,7 @@ class Reproduction {
     if (!options_.cell.empty()) return run_one();
     std::vector<Cell> cells = plan_.pending();
     plan_.check(cells);
-    if (cells.empty()) say("every cell has its result; --results FOLDER runs the cells again, into another folder");
+    if (cells.empty()) say(std::string(kNothingLeft));
     std::filesystem::create_directories(plan_.runs());
     const RunLock lock(plan_.runs());
     for (; !cells.empty() && !report_.stopped; cells = not_tried(plan_.pending())) {

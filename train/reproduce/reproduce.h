@@ -34,6 +34,10 @@ struct ReproduceReport {
 // training.
 ReproduceReport reproduce(Vfs& vfs, const std::string& table_file, const ReproduceOptions& options);
 
+// What is said where no cell is left to run.
+inline constexpr std::string_view kNothingLeft =
+    "every cell has its result; --results FOLDER runs the cells again, into another folder";
+
 // What reproduce() would do now.
 struct PlannedCell {
   std::string cell;  // "dense-lr0.1-seed1"; "dense-seed2" where the choice is not made yet

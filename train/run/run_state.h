@@ -70,6 +70,7 @@ class RunState {
 
   const StageConfig& stage() const { return config_.stages[static_cast<std::size_t>(position_.stage)]; }
   bool at_last_stage() const { return position_.stage + 1 == static_cast<std::int64_t>(config_.stages.size()); }
+  bool finished() const { return position_.stage_done && at_last_stage(); }
   std::int64_t steps_per_epoch() const noexcept { return steps_per_epoch_; }
   std::int64_t stage_steps() const;  // throws ConfigError when the stage's length is less than one step
 

@@ -109,7 +109,7 @@ void load(RunContext& run, const Checkpoint& checkpoint, const RunHistory& histo
   run.state.load(checkpoint);
   const Position& position = run.state.position();
   run.saver.resumed_from(checkpoint, position, history);
-  const bool finished = position.stage_done && run.state.at_last_stage();
+  const bool finished = run.state.finished();
   if (finished && !history.stages.empty()) run.last_loss = history.stages.back().loss;
   run.progress.line(str("resuming at stage ", run.stage().name, ", step ", position.stage_step, " (global step ",
                         position.global_step, ')', finished ? ": it was finished, nothing is left to do" : ""));
@@ -199,10 +199,8 @@ Session Session::go_on(Vfs& vfs, const Experiment& experiment, RunFolder folder,
 RunOutcome Session::run() {
   const Tf32Products products(takes_tf32(run_->config()));
   try {
-    const Position& position = run_->state.position();
-    if (!position.stage_done || !run_->state.at_last_stage()) {
-      run_->write_status("training");  // a run that is killed before its first log line has a status too
-    }
+    // A run that is killed before its first log line has a status too.
+    if (!run_->state.finished()) run_->write_status("training");
     const std::int64_t before = run_->state.position().global_step;
     const RunOutcome outcome = run_stages();
     run_->leader.end(outcome == RunOutcome::finished);
