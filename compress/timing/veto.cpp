@@ -254,8 +254,9 @@ void Veto::share_rank_timings(std::vector<RankTiming> timings) const {
                             },
                         .record =
                             [&](const DecisionMap& times) {
-                              for (const auto& [key, text] : times) {
-                                recalled(key, [&] { return layer_speed(key, [&] { return speed_from(text); }); });
+                              for (const auto& each : times) {  // no structured binding: clang 14 cannot capture it
+                                const std::string& key = each.first;
+                                recalled(key, [&] { return layer_speed(key, [&] { return speed_from(each.second); }); });
                               }
                             }};
   options_.share_timings(wanted, timing_in(phase()), clock);
