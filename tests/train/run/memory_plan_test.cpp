@@ -9,6 +9,7 @@
 #include "core/cpu/onednn_version.h"
 #include "core/device/decisions.h"
 #include "core/ops/conv2d_ways.h"
+#include "core/rng.h"
 #include "layers/self_attention.h"
 #include "tests/train/plan/small_experiment.h"
 #include "train/plan/plan.h"
@@ -139,14 +140,22 @@ TEST(PlanMemory, WithTheChoicesOfARunIsWhatItTakes) {
 }
 
 // A run mostly takes less than the way that needs most. How much less depends on what the processor runs fastest, so there is no
-// bound on that side. A mixture of ways may take more.
-TEST(PlanMemory, IsAtLeastThreeQuartersOfRunsWhoseConvolutionsAClockChooses) {
+// bound on that side. A mixture of ways may take more. These mixtures are drawn, because a clock's differ from run to run.
+TEST(PlanMemory, IsAtLeastThreeQuartersOfMixturesOfWays) {
   for (const std::string& text : networks_of_convolutions()) {
     SCOPED_TRACE(text);
     const Experiment planned = experiment(str("checkpoint: {async: false}\n", text), 32);
     const double plan = planned_peak(planned);
-    const auto measured = static_cast<double>(measured_peak_of_run(planned, {.measure = true}));
-    EXPECT_GT(plan / measured, 0.75) << "planned " << plan << ", measured " << measured;
+    DecisionMap choices;
+    measured_peak_of_run(planned, {.measure = true}, &choices);
+    for (std::uint64_t mixture = 0; mixture < 3; ++mixture) {
+      for (auto& [key, choice] : choices) {
+        const std::int64_t drawn = random_below(RngStream(1, key, "way"), mixture, 0, std::ssize(kBufferedConv2dWays));
+        if (key.starts_with("conv2d.")) choice = kBufferedConv2dWays[static_cast<std::size_t>(drawn)];
+      }
+      const auto measured = static_cast<double>(measured_peak_of_run(planned, {.known = choices}));
+      EXPECT_GT(plan / measured, 0.75) << "planned " << plan << ", measured " << measured;
+    }
   }
 }
 
