@@ -2,7 +2,9 @@
 #include <iostream>
 
 #include "cli/file_verb.h"
+#include "core/config/read.h"
 #include "core/support/error.h"
+#include "train/config_file.h"
 #include "train/data/data_check.h"
 #include "train/data/text/text_check.h"
 #include "train/run/environment.h"
@@ -21,7 +23,8 @@ Answer answer_of(const Report& report) {
   return {report.clean(), to_text(report), write(report)};
 }
 
-Answer look_at(const ExperimentConfig& config) {
+Answer look_at(const Experiment& experiment) {
+  const ExperimentConfig& config = experiment.config;
   const auto seed = static_cast<std::uint64_t>(config.seed);
   try {
     if (const auto* text = std::get_if<TextDataConfig>(&config.data.form)) {
@@ -29,14 +32,14 @@ Answer look_at(const ExperimentConfig& config) {
     }
     return answer_of(check_data(config.data, seed));
   } catch (const IoError& error) {  // missing folders are bad input, not a failed check
-    throw ConfigError(str("data: ", error.what()));
+    throw_config_error({problem_at(experiment.marks, "data", error.what())});
   }
 }
 
 int check(const FileArguments& arguments) {
   const Experiment experiment = load_experiment(arguments.config, arguments.overrides);
   set_compute_threads(experiment.config.threads.compute);
-  const Answer answer = look_at(experiment.config);
+  const Answer answer = look_at(experiment);
   if (arguments.json) {
     std::cout << to_json(answer.value, 2) << '\n';
   } else {

@@ -65,7 +65,7 @@ schedule: {name: cosine, warmup: 1e} # durations: 10e epochs, 500s steps, 20% of
 stages:
   - {name: dense, train: 4e}
   - name: tucker
-    factorise: {layers: "layer[23].*.conv*", format: tucker2, ranks: {macs: 0.4}}  # tessera layers %FILE% lists what matches
+    factorise: {layers: "layer[23].*.conv*", format: tucker2, ranks: {macs: 0.4}}  # tessera layers %FILE% lists the layers
     train: 2e
     optimizer: {lr: 0.02}            # this stage's own; the other keys stay
 checkpoint: {every: 1e, keep: 3}
@@ -91,7 +91,7 @@ schedule: {name: cosine, warmup: 1e} # durations: 10e epochs, 500s steps, 20% of
 stages:
   - {name: dense, train: 30e}
   - name: tucker
-    factorise: {layers: "layer[34].*.conv*", format: tucker2, ranks: {macs: 0.4}}  # tessera layers %FILE% lists what matches
+    factorise: {layers: "layer[34].*.conv*", format: tucker2, ranks: {macs: 0.4}}  # tessera layers %FILE% lists the layers
     train: 10e
     optimizer: {lr: 0.002}           # this stage's own; the other keys stay
 checkpoint: {every: 1e, keep: 3}
@@ -117,7 +117,7 @@ clip_norm: 1
 stages:
   - {name: dense, train: 600s}
   - name: svd
-    factorise: {layers: "blocks.*.mlp.*", format: svd, ranks: {macs: 0.25}}  # tessera layers %FILE% lists what matches
+    factorise: {layers: "blocks.*.mlp.*", format: svd, ranks: {macs: 0.25}}  # tessera layers %FILE% lists the layers
     train: 200s
     optimizer: {lr: 5.0e-4}  # this stage's own; the other keys stay
 checkpoint: {every: 200s, keep: 3}

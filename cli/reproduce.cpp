@@ -56,8 +56,8 @@ int write_slurm(const ReproduceArguments& arguments, const ReproduceOptions& opt
   check_output("--slurm", arguments.slurm);
   const TablePlan plan(real_vfs(), arguments.table, options);
   const std::vector<Cell> cells = plan.pending();
-  TESSERA_CHECK(!cells.empty(), ConfigError, "--slurm: every cell of ", plan.table().name,
-                " has its result; tessera reproduce without it times the networks");
+  TESSERA_CHECK(!cells.empty(), ConfigError, "--slurm: ", kNothingLeft,
+                "; tessera reproduce without --slurm times networks that have no times yet");
   plan.check(cells);
   const std::string limit = arguments.time_limit.empty() ? "" : " --time-limit " + shell_word(arguments.time_limit);
   const std::string program = std::filesystem::read_symlink("/proc/self/exe").string();

@@ -97,9 +97,10 @@ Program::Program(const std::string& name, const std::string& help, const std::st
 
 Program::~Program() = default;
 
-// What a first word that is no verb is answered with; empty for a verb, an option and no word.
+// What no word and a first word that is no verb are answered with; empty for a verb and an option.
 std::string Program::unknown_verb(int argc, char** argv) const {
-  if (argc < 2 || argv[1][0] == '-') return "";
+  if (argc < 2) return str(app_->get_name(), ": a verb is needed (", app_->get_name(), " --help lists the verbs)");
+  if (argv[1][0] == '-') return "";
   std::vector<std::string> names;
   for (const CLI::App* verb : app_->get_subcommands([](const CLI::App*) { return true; })) names.push_back(verb->get_name());
   const std::vector<std::string_view> known(names.begin(), names.end());

@@ -235,7 +235,10 @@ void ExperimentConfig::fields(Fields& f) {
   f.add("checkpoint", checkpoint, {.help = "when to save and what to keep", .example = "{every: 5e}", .observable = "files"});
   f.add("report", report, {.help = "what the table measures", .example = "{latency: {batch: [1, 128]}}", .observable = "report"});
   f.add("log_every", log_every,
-        {.help = "steps between rows of metrics.jsonl", .range = at_least(1), .example = "10", .observable = "log"});
+        {.help = "steps between rows of metrics.jsonl; an epoch's last step has a row too",
+         .range = at_least(1),
+         .example = "10",
+         .observable = "log"});
   require_names(f, *this);
   take_sources(f, stages);
   name_teachers(f, stages);

@@ -72,7 +72,8 @@ TEST_F(BadFiles, OfAnotherShapeThanOneBlock) {
        {"a text", "version:1\n", {":1:1: expected a block, found text 'version:1'"}},
        {"two documents", kGood + "---\n" + kGood, {":6:1: a second document starts here"}},
        {"an indenting tab", "version: 1\ndata:\n\tname: glyphs\n", {":3:6: illegal map value; the line is indented with a tab"}},
-       {"an open bracket", kGood + "seed: [1, 2\n", {":7:1: end of sequence flow not found"}},
+       {"an open bracket", kGood + "seed: [1, 2\n", {":6:7: the bracket that opens here is never closed"}},
+       {"an open brace", kGood + "seed: {a: 1\nname: x\n", {":6:7: the bracket that opens here is never closed"}},
        {"an open quote", kGood + "precision: \"f32\n", {":6:12: the quote that opens here is never closed"}},
        {"an unknown escape", kGood + "precision: \"\\q\"\n", {":6:15: unknown escape character: q"}}});
 }

@@ -214,7 +214,7 @@ TEST_F(Images, ARunThatCannotEvaluateAnImageGoesOnWithoutIt) {
 }
 
 TEST_F(Images, DataCheckRefusesBadInput) {
-  expect({"data", "check", file_, "data.root=elsewhere"}, 2, "elsewhere/train: no such folder");
+  expect({"data", "check", file_, "data.root=elsewhere"}, 2, str(":3: data: ", folder_ / "elsewhere/train", ": no such folder"));
   expect({"data", "check", file_, "data.crops=3"}, 2, "data.crops: unknown key; did you mean 'crop'?");
   expect({"data", "check", folder_ / "absent.yaml"}, 2, "absent.yaml");
   expect({"data"}, 2, "");

@@ -184,8 +184,8 @@ TEST_F(Json, ValidateListsWhatEndsTheReading) {
   write_bytes(file_, "version: 1\nname: [x\n");
   const Value broken = json({"validate", "--json", file_}, 2).at("errors").as_list().at(0);
   EXPECT_EQ(broken.at("file").as_string(), file_);
-  EXPECT_EQ(broken.at("line").as_int(), 3);
-  EXPECT_EQ(broken.at("column").as_int(), 1);
+  EXPECT_EQ(broken.at("line").as_int(), 2);
+  EXPECT_EQ(broken.at("column").as_int(), 7);
   const std::string none = folder_ / "none.yaml";
   EXPECT_EQ(line_of(json({"validate", "--json", none}, 2).at("errors").as_list().at(0)),
             none + ":0:0: : cannot be read: No such file or directory");

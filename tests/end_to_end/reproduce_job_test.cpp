@@ -37,7 +37,7 @@ TEST_F(ReproduceJob, TasksOfAnArrayJobMeetInOneResultsFile) {
   expect_outcome(reproduce("tasks", {"--slurm", job}), 0, "3 cells. Submit it with:");
   run_tasks(job, 3);
   EXPECT_EQ(results("tasks").size(), 9u);
-  expect_outcome(reproduce("tasks", {"--slurm", job}), 2, "--slurm: every cell of small has its result");
+  expect_outcome(reproduce("tasks", {"--slurm", job}), 2, "--slurm: every cell has its result; --results FOLDER runs");
   ASSERT_EQ(reproduce("tasks").exit_code, 0);
   ASSERT_EQ(reproduce("straight").exit_code, 0);
   EXPECT_EQ(table_without_clocks("tasks"), table_without_clocks("straight"));

@@ -4,6 +4,7 @@
 #include "core/config/value.h"
 #include "core/io/vfs.h"
 #include "tests/end_to_end/program.h"
+#include "tests/end_to_end/small_text.h"
 #include "tests/end_to_end/tiny_experiment.h"
 #include "train/report/table.h"
 
@@ -106,6 +107,19 @@ TEST_F(TableOfRuns, RunsOfOneRowMustHaveComeEquallyFar) {
   expect_outcome(run_program({"table", one, two}), 2, "must have come equally far");
   std::filesystem::remove_all(one + last);
   EXPECT_EQ(tabulate({one, two}).rows.size(), 1u);
+  expect_outcome(run_program({"table", one}), 0, one + ": has not ended; the table has its stages up to 'dense'\nevaluating");
+}
+
+TEST_F(TableOfRuns, RunsOfTwoTasksAreRefusedBeforeAnyIsEvaluated) {
+  const std::string images = train();
+  write_bytes(folder_ / "a.txt", numbered_lines(40));
+  write_bytes(folder_ / "b.txt", numbered_lines(20, "milk"));
+  write_bytes(folder_ / "gpt.yaml", kSmallGpt);
+  EXPECT_EQ(run_program({"train", folder_ / "gpt.yaml", "--runs", folder_ / "runs"}).exit_code, 0);
+  const std::string text = folder_ / "runs/gpt/1";
+  const Outcome outcome = run_program({"table", images, text});
+  expect_outcome(outcome, 2, text + " is judged by token_loss, " + images + " by accuracy; a table has runs of one task");
+  EXPECT_EQ(outcome.output.find("evaluating"), std::string::npos) << outcome.output;
 }
 
 }  // namespace

@@ -92,6 +92,7 @@ Value parse_yaml(std::string_view text, const std::string& origin, std::vector<C
     while (parser.HandleNextDocument(builder)) {
     }
   } catch (const YAML::Exception& error) {
+    if (error.msg.ends_with("flow not found") && builder.has_open()) builder.fail_unclosed();
     builder.fail(builder.mark_of(error.mark), error.msg + tab_advice(text, error.mark));
   }
   return builder.finish(problems);

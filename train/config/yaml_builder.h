@@ -31,6 +31,9 @@ class YamlBuilder final : public YAML::EventHandler {
   void report(const Mark& mark, std::string message) { problems_.push_back({mark, "", std::move(message)}); }
   // Ends the reading with everything found so far.
   [[noreturn]] void fail(const Mark& mark, std::string message);
+  // Fails at the innermost collection that is open, whose closing bracket yaml-cpp misses.
+  [[noreturn]] void fail_unclosed() { fail(open_.back().value.mark(), "the bracket that opens here is never closed"); }
+  bool has_open() const { return !open_.empty(); }
   Mark mark_of(const YAML::Mark& mark) const { return {origin_, mark.line + 1, mark.column + 1}; }
   // The document; appends what was reported.
   Value finish(std::vector<ConfigProblem>& problems);

@@ -1,7 +1,9 @@
 #include "train/report/table.h"
 
 #include <algorithm>
+#include <optional>
 #include <ostream>
+#include <string_view>
 #include <utility>
 
 #include "core/device/decisions.h"
@@ -149,28 +151,40 @@ void add_run(Group& group, const LoadedRun& run) {
   }
 }
 
-void check_one_task(const std::vector<Group>& groups) {
-  for (const Group& group : groups) {
-    const Metric& metric = *group.rows.front().metric;
-    const Metric& first = *groups.front().rows.front().metric;
-    TESSERA_CHECK(metric.key == first.key, ConfigError, "table: ", group.path, " is judged by ", metric.key, ", ",
-                  groups.front().path, " by ", first.key, "; a table has runs of one task");
+// Reads the runs' settings alone, because evaluating a run may take minutes.
+void check_one_task(Vfs& vfs, std::span<const std::string> runs) {
+  std::optional<std::string_view> first;
+  for (const std::string& path : runs) {
+    const Experiment experiment = parse_experiment(load_yaml(RunFolder::open(vfs, path).resolved_config()));
+    const std::string_view key = task_of(experiment.config.data).metrics().front().key;
+    TESSERA_CHECK(key == first.value_or(key), ConfigError, "table: ", path, " is judged by ", key, ", ", runs.front(), " by ",
+                  first.value_or(""), "; a table has runs of one task");
+    first = key;
   }
+}
+
+void tell_unfinished(const LoadedRun& run, std::ostream& out) {
+  const std::string& last = run.stages.back().stage;
+  if (last == run.config.stages.back().name) return;
+  out << run.folder.path() << ": has not ended; the table has its stages up to '" << last << "'" << std::endl;
 }
 
 }  // namespace
 
 Table make_table(Vfs& vfs, std::span<const std::string> runs, std::ostream* out, const std::string& device) {
+  check_one_task(vfs, runs);
   const DecisionScope fastest({.measure = true});  // every network at its best; the runs' own choices are not touched
   std::vector<Group> groups;
   for (const std::string& path : runs) {
     const LoadedRun run = load_run(vfs, path, device);
     set_compute_threads(run.config.threads.compute);
     const Tf32Products products(takes_tf32(run.config));
-    if (out != nullptr) *out << "evaluating " << run.folder.path() << std::endl;
+    if (out != nullptr) {
+      tell_unfinished(run, *out);
+      *out << "evaluating " << run.folder.path() << std::endl;
+    }
     add_run(find_group(groups, run), run);
   }
-  check_one_task(groups);
   Table table;
   for (Group& group : groups) {
     const bool alone = std::ranges::count(groups, group.name, &Group::name) == 1;

@@ -48,17 +48,18 @@ double Progress::seconds_left(std::int64_t step) const {
   return rate > 0 ? static_cast<double>((total_ - step) * units_) / rate : 0.0;
 }
 
-void Progress::step(std::int64_t step, double loss) {
+void Progress::step(std::int64_t step, std::optional<double> loss) {
   if (out_ == nullptr || !terminal_) return;
   const auto now = Clock::now();
   if (now - drawn_ < std::chrono::milliseconds(100) && step < total_) return;
   drawn_ = now;
   constexpr int width = 24;
   const int filled = total_ > 0 ? static_cast<int>(width * step / total_) : width;
+  char loss_text[40] = "";
+  if (loss) std::snprintf(loss_text, sizeof loss_text, "loss %.4f  ", *loss);
   char text[200];
-  std::snprintf(text, sizeof text, "%lld/%lld  loss %.4f  %.0f %s  ETA %s", static_cast<long long>(step),
-                static_cast<long long>(total_), loss, units_per_second(step), unit_.c_str(),
-                format_seconds(seconds_left(step)).c_str());
+  std::snprintf(text, sizeof text, "%lld/%lld  %s%.0f %s  ETA %s", static_cast<long long>(step), static_cast<long long>(total_),
+                loss_text, units_per_second(step), unit_.c_str(), format_seconds(seconds_left(step)).c_str());
   *out_ << '\r' << label_ << " [" << std::string(static_cast<std::size_t>(filled), '=')
         << std::string(static_cast<std::size_t>(width - filled), ' ') << "] " << text << "\033[K" << std::flush;
   dirty_ = true;

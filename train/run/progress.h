@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <fstream>
+#include <optional>
 #include <ostream>
 #include <string>
 #include <string_view>
@@ -18,7 +19,8 @@ class Progress {
 
   void begin(const std::string& label, std::int64_t first_step, std::int64_t total_steps, std::int64_t units_per_step,
              std::string_view unit);  // as Task::throughput_unit()
-  void step(std::int64_t step, double loss);  // steps done so far in the stage; loss is the last one known
+  // Steps done so far in the stage; `loss` is the last one known.
+  void step(std::int64_t step, std::optional<double> loss);
   void line(const std::string& text);  // a full line of its own
   void record(const std::string& text);  // the same, to the file alone: for what is shown elsewhere
 

@@ -15,7 +15,7 @@ void TrainingLog::on_stage_begin() {
 void TrainingLog::on_step_end(const StepEnd& step) {
   tell_replay();
   const Position& position = run_.state.position();
-  if (position.global_step % run_.config().log_every == 0 || step.last) log_interval();
+  if (position.global_step % run_.config().log_every == 0 || step.epoch || step.last) log_interval();
   run_.records->log_rows(run_.stage().name, position.global_step, run_.state.trainer()->take_rows());
 }
 
@@ -59,8 +59,6 @@ void ProgressLine::on_stage_begin() {
                       task.throughput_unit());
 }
 
-void ProgressLine::on_step_end(const StepEnd&) {
-  run_.progress.step(run_.state.position().stage_step, run_.last_loss.value_or(0.0));
-}
+void ProgressLine::on_step_end(const StepEnd&) { run_.progress.step(run_.state.position().stage_step, run_.last_loss); }
 
 }  // namespace tessera
