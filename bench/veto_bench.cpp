@@ -137,8 +137,8 @@ std::vector<Speed> speeds_of_a_process(std::int64_t threads) {
 struct Verdicts {
   std::vector<double> ratios;
   std::int64_t faster = 0;
-  std::vector<bool> kept =
-      {};  // for a network's layer: whether the network's verdict keeps it too, process by process; not judged
+  // Of a network's layer, process by process: whether the network's verdict keeps it. agree() does not count it.
+  std::vector<bool> kept = {};
 
   std::int64_t processes() const { return std::ssize(ratios); }
   std::int64_t times_kept() const { return std::ranges::count(kept, true); }
@@ -265,9 +265,9 @@ void answer_network(std::int64_t threads) {
 
 struct NetworkRatios {
   std::vector<double> told, table;  // in the processes that keep a layer
-  std::vector<double>
-      alone;  // of the network that keeps all layers that are faster alone, in the processes that have such a layer
-  std::vector<bool> kept;  // of the same processes, those that keep a layer
+  // Of the network that keeps all layers that are faster alone, in the processes that have such a layer.
+  std::vector<double> alone;
+  std::vector<bool> kept;  // whether each of the same processes keeps a layer
   std::int64_t disturbed = 0;  // processes in which other programs had the cores during a timing
 };
 
