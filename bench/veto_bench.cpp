@@ -5,7 +5,8 @@
 // Network: as many processes factorise a ResNet-8 under `keep: faster`, which judges each layer alone, then the network. Layers
 // away from that ratio must get the same verdict in nineteen of twenty. Each process also times, as `tessera table` would, the
 // network that keeps every layer that is faster alone. Where that ratio is away from the required one, the verdict on the network
-// must agree with it in nineteen of twenty. The reported ratio of a network that stays compressed is printed next to `table`'s.
+// must agree with it in nineteen of twenty; fewer than half of all processes are too few to judge that. The reported ratio of a
+// network that stays compressed is printed next to `table`'s.
 #include <fmt/format.h>
 
 #include <algorithm>
@@ -137,14 +138,16 @@ std::vector<Speed> speeds_of_a_process(std::int64_t threads) {
 struct Verdicts {
   std::vector<double> ratios;
   std::int64_t faster = 0;
-  // Of a network's layer, process by process: whether the network's verdict keeps it. agree() does not count it.
-  std::vector<bool> kept = {};
+  std::vector<bool> kept = {};  // of a network's layer, process by process: whether the network's verdict keeps it too
 
   std::int64_t processes() const { return std::ssize(ratios); }
   std::int64_t times_kept() const { return std::ranges::count(kept, true); }
   bool counts() const { return decides(quantile(ratios, 0.5)); }
-  bool agree() const {
-    const std::int64_t most = std::max(faster, processes() - faster);
+  bool agree() const { return is_one_verdict(faster) && (kept.empty() || is_one_verdict(times_kept())); }
+
+ private:
+  bool is_one_verdict(std::int64_t yes) const {
+    const std::int64_t most = std::max(yes, processes() - yes);
     return static_cast<double>(most) >= kLeastAgreeing * static_cast<double>(processes());
   }
 };
@@ -308,11 +311,12 @@ void report_network(const Options& options, const Value& surroundings, const Net
   row.set("agreed", agreed);
   compare_with_table(ratios, row);
   publish(options.common, surroundings, row);
-  const bool reached = decided > 0 && static_cast<double>(agreed) >= kLeastAgreeing * static_cast<double>(decided);
+  const bool agree = static_cast<double>(agreed) >= kLeastAgreeing * static_cast<double>(decided);
+  const char* const verdict = 2 * decided < options.processes ? "too few to judge" : agree ? "reached" : "missed";
   print_verdict(
       fmt::format("network: its ratio is away from 1.02 in {} of {} processes, and the verdict agrees with it in {} of "
                   "these, {:.0f} % asked: {}",
-                  decided, options.processes, agreed, 100 * kLeastAgreeing, reached ? "reached" : "missed"));
+                  decided, options.processes, agreed, 100 * kLeastAgreeing, verdict));
 }
 
 void network(const Options& options, const Value& surroundings) {

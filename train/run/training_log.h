@@ -7,9 +7,9 @@
 
 namespace tessera {
 
-// Every log_every steps, and at the last of each epoch and of the stage, a line of metrics.jsonl and timing.jsonl; after every
-// step the rows of hooks; once, how much of what --decisions gave is of use. Throws NumericError on a loss or state that is not
-// finite.
+// Every log_every steps, and at the last step of each epoch and of the stage, a line of metrics.jsonl and timing.jsonl; after
+// every step the rows of hooks; once, how much of what --decisions gave is of use. Throws NumericError on a loss or state that is
+// not finite.
 class TrainingLog final : public RunObserver {
  public:
   using RunObserver::RunObserver;
