@@ -45,12 +45,3 @@ def library_table(lines):
 
 def attention_case(line):
     return f"attention, {line['format']}, {line['shape']}, {line['phase']}"
-
-
-def compared_attention(lines):
-    """For each kind of rival: the lines that tables show, and of one of them what it is of, the rival, and the times of both."""
-    own, library = last_runs(lines)
-    yield [line for line in own if is_sparse(line)], lambda line: (
-        attention_case(line), line["rival"]["name"], line["tessera_ms"], line["rival"]["ms"])
-    yield library, lambda line: (attention_case(line), f"PyTorch {line['torch']['version']}, {line['torch_settings']['mode']}",
-                                 line["tessera_ms"], line["torch_ms"])

@@ -42,17 +42,3 @@ def compressed_table(lines, program):
     return Table(f"compressed networks, {lines[-1]['phase']}", lines, paragraph(text) +
                  table(["network", "dense ms", "compressed ms", "dense / compressed", "target"], rows) +
                  beside_alone(lines, compressed_case))
-
-
-def compared_decode(lines):
-    """For each kind of rival: the lines that tables show, and of one of them what it is of, the rival, and the times of both."""
-    dense = sum(newest_groups([line for line in lines if not compressed(line)], "decode_bench"), [])
-    yield [line for line in dense if line["precision"] == "f32"], lambda line: (
-        f"a token, {decode_case(line)}", f"PyTorch {line['torch']['version']}, {line['torch_settings']['mode']}",
-        line["tessera_ms"], line["torch_ms"])
-    yield from compared_compressed([line for line in lines if compressed(line)], "decode_bench")
-
-
-def compared_compressed(lines, program):
-    yield sum(newest_groups(lines, program), []), lambda line: (
-        compressed_case(line), line["rival"]["name"], line["factored"]["ms"], line["rival"]["ms"])

@@ -69,12 +69,3 @@ def contract_case(line):
 
 def svd_case(line):
     return f"randomised SVD, {line['size']}x{line['size']}, {line['spectrum']} spectrum, rank {line['rank']}"
-
-
-def compared_linalg(lines):
-    """For each kind of rival: the lines that tables show, and of one of them what it is of, the rival, and the times of both."""
-    lines = last_run(lines)
-    yield linalg_lines(lines, "contract"), lambda line: (contract_case(line), line["rival"]["name"], line["contract"]["ms"],
-                                                         line["rival"]["ms"])
-    yield linalg_lines(lines, "randomised_svd"), lambda line: (svd_case(line), line["rival"]["name"], line["tessera"]["ms"],
-                                                               line["rival"]["ms"])

@@ -74,12 +74,3 @@ def dense_case(line):
     kind = "matrix product" if line["op"] == "matmul" else "convolution"
     step = "" if line["op"] == "matmul" else f", {PASSES[line['pass']]}"
     return f"{kind} {line['shape']}{step}"
-
-
-def compared_ops(lines):
-    """For each kind of rival: the lines that tables show, and of one of them what it is of, the rival, and the times of both."""
-    own, library = last_runs(lines)
-    yield [line for line in own if line["op"] in ("matmul", "conv2d")], lambda line: (
-        dense_case(line), f"oneDNN, {line['rival']['name']}", line["tessera_ms"], line["rival"]["ms"])
-    yield library, lambda line: (dense_case(line), f"PyTorch {line['torch']['version']}, {line['torch_settings']['mode']}",
-                                 line["tessera_ms"], line["torch_ms"])

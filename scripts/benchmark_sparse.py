@@ -71,12 +71,3 @@ def library_table(lines):
 
 def sparse_case(line):
     return f"{line['format']}, density {density(line)}, of {line['shape']}, {line['phase']}"
-
-
-def compared_sparse(lines):
-    """For each kind of rival: the lines that tables show, and of one of them what it is of, the rival, and the times of both."""
-    dense, library = (sum(groups, []) for groups in sparse_groups(lines))
-    free = [line for line in dense if precision_of(line) == "f32" and "held_to" not in line.value]
-    yield free, lambda line: (sparse_case(line), line["rival"]["name"], line["factored"]["ms"], line["rival"]["ms"])
-    yield library, lambda line: (sparse_case(line), f"PyTorch {line['torch']['version']}, CSR, {line['torch_settings']['mode']}",
-                                 line["tessera_ms"], line["torch_ms"])

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the measured tables of docs/benchmarks.md and README.md, each between two markers.
+"""Writes the measured tables of docs/benchmarks.md, docs/results.md and README.md, each between two markers.
 
 Usage: benchmark_tables.py [--check | --compare] [ROOT]
   --check    changes nothing; exit status 1 when a page is not what the committed results give
@@ -13,25 +13,27 @@ of PyTorch, the last line of each network and batch among these; of sparse_bench
 A line from a changed checkout ("-dirty") is ignored, which is said. A program without results has no table.
 A line that kept its rounds has two ratios: the median of the rounds' ratios and, behind it, the ratio of the medians; a verdict
 counts the lower. A note under a table names the sides whose time in turns is more than 10 % from their time alone.
-README.md has the least ratio of each kind among these (of training in f32, for each network), and tables of `tessera reproduce`.
+README.md has the worst row of five kinds, all of the newest commit at which each kind was measured, and a table of
+`tessera reproduce`; docs/results.md has more of these.
 Exit status: 0 written, current or in agreement, 1 not so, 2 a line or a page cannot be used.
 """
 import argparse
 import difflib
 import functools
 import operator
+import os
 import pathlib
 import sys
 
-from benchmark_attention import attention_tables, compared_attention
-from benchmark_decode import compared_compressed, compared_decode, compressed_table, decode_tables
-from benchmark_linalg import compared_linalg, linalg_tables
+from benchmark_attention import attention_tables
+from benchmark_decode import compressed_case, compressed_table, decode_tables
+from benchmark_linalg import linalg_tables
 from benchmark_markdown import Table, central, milliseconds, paragraph, spread, table
-from benchmark_ops import compared_ops, op_tables
+from benchmark_ops import dense_case, op_tables
 from benchmark_results import (Unusable, beside_alone, compare, compressed, conditions, counted, failures, imports_kib, infer_runs,
                                last_run, last_runs, newest_groups, precision_of, reached, results, torch_way, train_runs, verdict,
                                where, without_imports, without_rounds)
-from benchmark_sparse import compared_sparse, sparse_tables
+from benchmark_sparse import sparse_tables
 
 REPRODUCED = "configs/tables/results"
 
@@ -217,50 +219,53 @@ def factored_case(line):
     return f"{line['format']}, ranks {line['ranks']}, of {line['shape']}, {line['phase']}"
 
 
-def compared_rows(root):
-    """For each kind of rival: the lines that tables show, and of one of them what it is of, the rival, and the times of both."""
-    networks = {}
-    for group in train_runs(results(root, "train_bench")):
-        if precision_of(group[-1]) == "f32":
-            networks.setdefault(group[-1]["model"], []).extend(group)
-    for lines in networks.values():
-        yield lines, lambda line: (train_case(line), f"PyTorch {line['torch']['version']}, {train_mode(line)}",
-                                   line["tessera_ms"], line["torch_ms"])
-    yield from compared_compressed([line for line in results(root, "train_bench") if compressed(line)], "train_bench")
-    yield from compared_decode(results(root, "decode_bench"))
-    yield sum(infer_runs(results(root, "infer_bench")), []), lambda line: (
-        f"inference, {infer_case(line)}", f"PyTorch {line['torch']['version']}, {line['torch_settings']['mode']}",
-        line["tessera_ms"], line["torch_ms"])
-    yield from compared_ops(results(root, "op_bench"))
-    dense, library = last_runs(results(root, "factored_bench"))
-    yield dense, lambda line: (factored_case(line), line["rival"]["name"], line["factored"]["ms"], line["rival"]["ms"])
-    yield library, lambda line: (factored_case(line), f"{line['library']}, {line['torch_settings']['mode']}", line["tessera_ms"],
-                                 line["torch_ms"])
-    yield from compared_linalg(results(root, "linalg_bench"))
-    yield from compared_sparse(results(root, "sparse_bench"))
-    yield from compared_attention(results(root, "attention_bench"))
-    yield last_run(results(root, "loader_bench")), lambda line: (
-        loader_case(line), f"torchvision {line['torch']['torchvision']} on Pillow", line["tessera_ms"], line["torch_ms"])
+def torch_row(line, case, mode):
+    return case, f"PyTorch {line['torch']['version']}, {mode}", line["tessera_ms"], line["torch_ms"]
 
 
-def least_rows(root):
-    """The row of each kind that is worst for us, and what held for these."""
-    rows, shown = [], []
-    for lines, describe in compared_rows(root):
-        if lines:
-            line = min(lines, key=lambda line: counted(line["ratio"]))
-            what, rival, ours, theirs = describe(line)
-            rows.append([what, rival, milliseconds(ours), milliseconds(theirs), spread(line["ratio"]), str(len(lines)),
-                         line["commit"]])
-            shown.append(line)
-    if not rows:
+def kinds(lines_of):
+    """What README shows the worst row of: the lines of each kind among those that `lines_of` gives for a program, and of a line what
+    it is of, the rival, and the times of both."""
+    steps = lines_of("train_bench")
+    for model in ("resnet20", "gpt2"):
+        yield sum((group for group in train_runs(steps) if (group[-1]["model"], precision_of(group[-1])) == (model, "f32")), []), \
+            lambda line: torch_row(line, train_case(line), train_mode(line))
+    yield sum(newest_groups([line for line in steps if compressed(line)], "train_bench"), []), lambda line: (
+        compressed_case(line), line["rival"]["name"], line["factored"]["ms"], line["rival"]["ms"])
+    own, library = last_runs(lines_of("op_bench"))
+    yield [line for line in own if line["op"] == "conv2d"], lambda line: (
+        dense_case(line), f"oneDNN, {line['rival']['name']}", line["tessera_ms"], line["rival"]["ms"])
+    yield library, lambda line: torch_row(line, dense_case(line), line["torch_settings"]["mode"])
+
+
+def newest_commits(lines):
+    days = {}
+    for line in lines:
+        days[line["commit"]] = max(line["date"], days.get(line["commit"], ""))
+    return sorted(days, key=days.get, reverse=True)
+
+
+def worst_rows(root):
+    """The row of each kind that is worst for us. All are of one commit: the newest at which each kind was measured."""
+    def at(commit):
+        return list(kinds(lambda program: [line for line in results(root, program) if line["commit"] == commit]))
+
+    measured = (at(commit) for commit in newest_commits(results(root, "train_bench")))
+    whole = next((each for each in measured if all(lines for lines, _ in each)), None)
+    if whole is None:
         return []
-    head = ["f32", "rival", "tessera ms", "rival ms", "rival / tessera", "least of", "commit"]
-    both = " Behind a semicolon stands the ratio of the medians." if any("of_medians" in line["ratio"] for line in shown) else ""
+    rows, shown = [], []
+    for lines, describe in whole:
+        line = min(lines, key=lambda line: counted(line["ratio"]))
+        what, rival, ours, theirs = describe(line)
+        rows.append([what, rival, milliseconds(ours), milliseconds(theirs), spread(line["ratio"]), str(len(lines))])
+        shown.append(line)
+    head = ["f32", "rival", "tessera ms", "rival ms", "rival / tessera", "worst of"]
+    both = " The ratio of the medians follows the semicolon." if any("of_medians" in line["ratio"] for line in shown) else ""
     return table(head, rows) + paragraph(where(shown) + both)
 
 
-def reproduced(root, table):
+def reproduced(root, page, table):
     """What `tessera reproduce` wrote down to its second heading: arms, picture and answers, without name and command."""
     path = root / REPRODUCED / f"{table}.md"
     if not path.is_file():
@@ -269,15 +274,18 @@ def reproduced(root, table):
     begin = text.find("\n|") + 1
     if begin == 0 or "cells have a result." in text:
         raise Unusable(f"{REPRODUCED}/{table}.md: is not whole; run 'tessera reproduce' to its end")
-    folder = path.parent.relative_to(root).as_posix()
+    folder = os.path.relpath(path.parent, (root / page).parent)
     return [line.replace("](", f"]({folder}/") if line.startswith("![") else line
             for line in text[begin:].rstrip().splitlines()] + [""]
 
 
+def reproduced_on(page, *names):
+    return {name: functools.partial(reproduced, page=page, table=name) for name in names}
+
+
 # What is written: for each page the blocks between its markers.
-REPRODUCED_IN_README = ("admm_resnet8", "sparse_resnet8", "gpt_shakespeare", "fashion_resnet20", "cifar10_resnet20")
-PAGES = {"README.md": {**{name: functools.partial(reproduced, table=name) for name in REPRODUCED_IN_README},
-                       "benchmarks": least_rows},
+PAGES = {"README.md": reproduced_on("README.md", "fashion_resnet20") | {"benchmarks": worst_rows},
+         "docs/results.md": reproduced_on("docs/results.md", "cifar10_resnet20", "admm_resnet8", "sparse_resnet8", "gpt_shakespeare"),
          "docs/benchmarks.md": {"benchmarks": tables}}
 
 

@@ -2,7 +2,7 @@
 """The tables that scripts/benchmark_tables.py makes of decode_bench and of compressed networks."""
 import unittest
 
-from benchmark_lines import SURROUNDINGS, TablesCase, summary, train
+from benchmark_lines import SURROUNDINGS, TablesCase, mlps, summary, train
 
 
 def decode(ratio, **changes):
@@ -11,12 +11,6 @@ def decode(ratio, **changes):
                            "stream_ratio": summary(0.92), "stream_target": 0.9, "torch_sweep": [],
                            "torch": {"version": "2.15", "threads": 2},
                            "torch_settings": {"mode": "eager", "wait_policy": "passive"}} | changes
-
-
-def mlps(phase, ratio, **changes):
-    return SURROUNDINGS | {"format": "tile of 64", "model": "gpt2", "batch": 1, "shape": "256 tokens", "precision": "f32",
-                           "phase": phase, "rival": {"name": "tessera, dense", "ms": summary(15.0)},
-                           "factored": {"ms": summary(10.0)}, "ratio": summary(ratio), "target": 1.35} | changes
 
 
 class DecodeTables(TablesCase):
@@ -45,14 +39,6 @@ class DecodeTables(TablesCase):
         self.assertIn("| gpt2, MLPs in tile of 64, training, 256 tokens, batch 1 | 15 | 10 | 1.75 (1.65-1.85) | 1.35: met |\n", text)
         self.assertLess(text.index("| run 1 |"), text.index("| gpt2, MLPs in tile of 64, training"))
         self.assertLess(text.index("| gpt2, f32"), text.index("| gpt2, MLPs in tile of 64, decoding"))
-
-    def test_the_readme_has_the_least_of_each_kind(self):
-        self.results("decode_bench", decode(1.5), decode(0.75, precision="bf16"), mlps("decoding", 1.25))
-        self.results("train_bench", mlps("training", 1.75))
-        self.assertEqual(self.readme_rows()[:3], [
-            "| gpt2, MLPs in tile of 64, training, 256 tokens, batch 1 | tessera, dense | 10 | 15 | 1.75 (1.65-1.85) | 1 | abc1234 |",
-            "| a token, gpt2, f32, 256 tokens in the cache, batch 1 | PyTorch 2.15, eager | 14 | 16 | 1.50 (1.40-1.60) | 1 | abc1234 |",
-            "| gpt2, MLPs in tile of 64, decoding, 256 tokens, batch 1 | tessera, dense | 10 | 15 | 1.25 (1.15-1.35) | 1 | abc1234 |"])
 
     def test_a_training_step_has_columns_for_what_was_measured_beside_it(self):
         self.results("train_bench", train(1.75, model="gpt", shape="256 tokens", optimizer="AdamW", target=1.6, peak_share=0.631,

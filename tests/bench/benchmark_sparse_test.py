@@ -78,14 +78,6 @@ class SparseTables(TablesCase):
         self.assertNotIn("4.00 (", text)
         self.assertLess(text.index("3.25 ("), text.index("1.50 ("))
 
-    def test_the_readme_has_the_least_ratio_of_either_rival(self):
-        self.results("sparse_bench", sparse("forward", 3.25), sparse("training", 2.25), sparse("forward", 1.1, precision="bf16"),
-                     sparse("forward", 1.0, held_to="avx2"), against_torch(2.75), against_torch(2.5, density=0.3))
-        self.assertEqual(self.readme_rows()[:2], [
-            "| tile 64, density 0.25, of 512x1024 -> 1024, training | oneDNN: matmul | 2 | 6 | 2.25 (2.15-2.35) | 2 | abc1234 |",
-            "| unstructured, density 0.3, of 1024x1024 -> 1024, forward | PyTorch 1.13, CSR, outside-int32 | 1.2 | 4.8 | "
-            "2.50 (2.40-2.60) | 2 | abc1234 |"])
-
     def test_compare_knows_the_rows(self):
         earlier = {"date": "2026-01-01T00:00:00Z"}
         self.results("sparse_bench", sparse("forward", 2.0, **earlier), against_torch(4.0, **earlier), sparse("forward", 2.05),

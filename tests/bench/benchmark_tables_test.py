@@ -1,52 +1,64 @@
 #!/usr/bin/env python3
-"""scripts/benchmark_tables.py on small results: which lines it shows, what it refuses, when it calls the two pages current."""
+"""scripts/benchmark_tables.py on small results: which lines it shows, what it refuses, when it calls the pages current."""
 import unittest
 
-from benchmark_lines import (BEGIN, END, REPRODUCED, TablesCase, dense, factored, infer, library,
-                             memory, reproduced, summary, train)
+from benchmark_lines import (BEGIN, END, REPRODUCED, REPRODUCED_IN_README, TablesCase, dense, factored, infer, library,
+                             memory, mlps, product_of_torch, reproduced, summary, train)
 
 
 class Tables(TablesCase):
     def test_no_results_leave_the_markers_and_what_is_around_them(self):
         self.assertEqual(self.written(), f"# title\n{BEGIN}\n\n{END}\nafter\n")
-        self.assertEqual(self.readme.read_text(), "# name\n" + "".join(reproduced(table, "\n") for table in REPRODUCED) +
+        self.assertEqual(self.readme.read_text(), "# name\n" + "".join(reproduced(table, "\n") for table in REPRODUCED_IN_README) +
                                                   f"between\n{BEGIN}\n\n{END}\nbehind\n")
 
-    def test_the_readme_has_the_least_ratio_of_each_kind(self):
+    def test_the_readme_has_the_worst_row_of_each_kind(self):
+        compiled = {"torch": {"version": "2.15"}, "torch_settings": {"compiled": True}}
         self.results("train_bench", train(1.1, commit="older00"), train(1.35), train(1.25), train(1.45),
-                     train(1.15, precision="bf16"), train(1.5, torch={"version": "2.15"}, torch_settings={"compiled": True}),
-                     train(2.0, model="resnet18", torch={"version": "2.15"}, torch_settings={"compiled": True}))
-        self.results("infer_bench", infer("resnet20", 1, 2.75), infer("resnet20", 32, 1.75), infer("resnet20", 1, 2.5))
-        self.results("op_bench", dense("matmul", "64x64x9", "forward", 1.02), memory("relu", "forward", 0.5),
-                     dense("conv2d", "8x3 -> 4", "backward_weight", 0.97))
-        self.results("factored_bench", factored("forward", 5.5), factored("training", 4.6))
+                     train(1.15, precision="bf16"), train(1.5, **compiled), train(1.05, model="resnet18"),
+                     train(2.0, model="gpt2", **compiled), mlps("training", 1.75), mlps("training", 1.5, format="svd"))
+        self.results("op_bench", dense("matmul", "64x64x9", "forward", 0.5), memory("relu", "forward", 0.5),
+                     dense("conv2d", "8x3 -> 4", "forward", 1.02), dense("conv2d", "8x3 -> 4", "backward_weight", 0.97),
+                     product_of_torch(1.5), product_of_torch(1.25, shape="64x64x64"))
         self.assertEqual(self.readme_rows(), [
-            "| training step, ResNet-20, 32x32x3, batch 128 | PyTorch 1.13, eager | 170 | 221 | 1.25 (1.15-1.35) | 4 | abc1234 |",
-            "| training step, ResNet-18, 32x32x3, batch 128 | PyTorch 2.15, compiled | 170 | 221 | 2.00 (1.90-2.10) | 1 | abc1234 |",
-            "| inference, resnet20, 32x32x3, batch 32 | PyTorch 1.13, optimized | 0.604 | 1.5 | 1.75 (1.65-1.85) | 2 | abc1234 |",
-            "| convolution 8x3 -> 4, grad weight | oneDNN, sgemm | 1.23 | 1.2 | 0.97 (0.87-1.07) | 2 | abc1234 |",
-            "| tucker2, ranks out 64 in 32, of 8x14x14x256 -> 256, 3x3, training | oneDNN: Winograd | 1 | 5 | 4.60 (4.50-4.70) | 2 | abc1234 |",
+            "| training step, ResNet-20, 32x32x3, batch 128 | PyTorch 1.13, eager | 170 | 221 | 1.25 (1.15-1.35) | 4 |",
+            "| training step, GPT-2 small, 32x32x3, batch 128 | PyTorch 2.15, compiled | 170 | 221 | 2.00 (1.90-2.10) | 1 |",
+            "| gpt2, MLPs in svd, training, 256 tokens, batch 1 | tessera, dense | 10 | 15 | 1.50 (1.40-1.60) | 2 |",
+            "| convolution 8x3 -> 4, grad weight | oneDNN, sgemm | 1.23 | 1.2 | 0.97 (0.87-1.07) | 2 |",
+            "| matrix product 64x64x64 | PyTorch 2.15, into | 2 | 3 | 1.25 (1.15-1.35) | 2 |",
             "", "Measured 2026-01-02: Some CPU, 2 threads, at abc1234."])
 
-    def test_the_readme_tells_all_commits_days_and_machines_of_its_rows(self):
-        self.results("train_bench", train(1.25), train(1.5, model="resnet18", commit="def5678", date="2026-01-04T00:00:00Z",
-                                                       compute_threads=8))
-        self.assertIn("Measured 2026-01-02 to 2026-01-04: Some CPU, 2 threads, at abc1234; Some CPU, 8 threads, at def5678.",
-                      self.readme_rows())
+    def test_the_readme_s_rows_are_of_the_newest_commit_that_has_each_kind(self):
+        self.all_kinds()
+        newer = {"commit": "def5678", "date": "2026-01-04T00:00:00Z"}
+        self.training(train(1.25), train(1.75, **newer))
+        rows = self.readme_rows()
+        self.assertIn("1.25 (1.15-1.35)", rows[0])
+        self.assertEqual(rows[-1], "Measured 2026-01-02: Some CPU, 2 threads, at abc1234.")
+        self.assertIn("1.75 (1.65-1.85)", self.written())  # docs/benchmarks.md has the newest line of each program
+        self.all_kinds(**newer)
+        self.assertEqual(self.readme_rows()[-1], "Measured 2026-01-04: Some CPU, 2 threads, at def5678.")
 
-    def test_the_readme_has_the_reproduced_table_with_its_picture_and_answers(self):
+    def test_without_a_commit_that_has_each_kind_the_readme_has_no_rows(self):
+        self.all_kinds()
+        self.results("op_bench", dense("conv2d", "8x3 -> 4", "forward", 0.97, commit="def5678"))
+        self.assertEqual(self.readme_rows(), [])
+
+    def test_pages_have_the_reproduced_tables_with_their_pictures_and_answers(self):
         folder = self.root / "configs" / "tables" / "results"
         folder.mkdir(parents=True)
-        for count, table in enumerate(REPRODUCED):
+        tables = REPRODUCED_IN_README + REPRODUCED
+        for count, table in enumerate(tables):
             (folder / f"{table}.md").write_text(
                 f"# {table}\n\n```\ntessera reproduce x.yaml\n```\n\n| arm | n |\n|---|---|\n| dense | {count} |\n\n"
                 "![A picture](x.svg)\n\n"
                 "- Is it? Undecided.\n\nMean of three.\n\n## Stage by stage\n\n| other |\n")
         self.written()
-        for count, table in enumerate(REPRODUCED):
+        for count, table in enumerate(tables):
+            page, way = (self.readme, "") if table in REPRODUCED_IN_README else (self.reproduced_page, "../")
             self.assertIn(reproduced(table, f"\n| arm | n |\n|---|---|\n| dense | {count} |\n\n"
-                                            "![A picture](configs/tables/results/x.svg)\n\n"
-                                            "- Is it? Undecided.\n\nMean of three.\n\n"), self.readme.read_text())
+                                            f"![A picture]({way}configs/tables/results/x.svg)\n\n"
+                                            "- Is it? Undecided.\n\nMean of three.\n\n"), page.read_text())
 
     def test_a_reproduced_table_must_be_whole(self):
         folder = self.root / "configs" / "tables" / "results"
@@ -120,7 +132,8 @@ class Tables(TablesCase):
         self.assertIn(" 3 of 8 settings of PyTorch failed.", self.prose())
 
     def test_lines_of_a_changed_checkout_are_ignored_aloud(self):
-        self.results("train_bench", train(1.25), train(1.75, commit="abc1234-dirty"))
+        self.all_kinds()
+        self.training(train(1.25), train(1.75, commit="abc1234-dirty"))
         code, message = self.run_script()
         self.assertEqual(code, 0)
         self.assertIn("train_bench.jsonl:2: ignored: no commit holds what abc1234-dirty was", message)
@@ -262,8 +275,6 @@ class Tables(TablesCase):
                       "forward | 1.5 | 3 | 2.00 (1.90-2.10) | 1.2: met | factorized-compiled, 2 threads, passive wait |", text)
         self.assertIn("| 1.10 (1.00-1.20) | 1.2: missed |", text)
         self.assertIn("against TensorLy-Torch 0.5.0's", self.prose())
-        readme = (self.root / "README.md").read_text()
-        self.assertIn("| TensorLy-Torch, factorized-compiled | 1.5 | 3 | 1.10 (1.00-1.20) | 2 | abc1234 |", readme)
 
     def test_a_run_without_libraries_keeps_their_last_table(self):
         self.results("factored_bench", library("forward", 2.0, date="2026-01-01T00:00:00Z"), factored("forward", 5.5))
@@ -272,11 +283,11 @@ class Tables(TablesCase):
         self.assertIn("| 2.00 (1.90-2.10) |", text)
 
     def test_check_accepts_what_was_written_and_names_what_differs(self):
-        self.results("train_bench", train(1.25))
+        self.all_kinds()
         self.written()
         self.assertEqual(self.run_script("--check"), (0, ""))
         before = self.page.read_text()
-        self.results("train_bench", train(1.75))
+        self.training(train(1.75))
         code, message = self.run_script("--check")
         self.assertEqual(code, 1)
         self.assertIn("docs/benchmarks.md is not what the results give; run scripts/benchmark_tables.py", message)
@@ -285,7 +296,7 @@ class Tables(TablesCase):
         self.assertEqual(self.page.read_text(), before)
 
     def test_check_looks_at_each_page(self):
-        self.results("train_bench", train(1.25))
+        self.all_kinds()
         for page, other in ((self.page, "README.md"), (self.readme, "docs/benchmarks.md")):
             self.written()
             page.write_text(page.read_text().replace("1.25", "1.26"))
