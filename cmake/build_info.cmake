@@ -7,6 +7,7 @@ if(GIT)
 endif()
 if(TESSERA_COMMIT)
   execute_process(COMMAND ${GIT} diff --quiet HEAD -- . ":!bench/results" ":!configs/tables/results" ":!README.md" ":!docs/benchmarks.md"
+                          ":!docs/results.md"
                   WORKING_DIRECTORY ${SOURCE_DIR} RESULT_VARIABLE changed)
   if(changed)
     string(APPEND TESSERA_COMMIT -dirty)

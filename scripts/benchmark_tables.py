@@ -228,8 +228,8 @@ def kinds(lines_of):
     it is of, the rival, and the times of both."""
     steps = lines_of("train_bench")
     for model in ("resnet20", "gpt2"):
-        yield sum((group for group in train_runs(steps) if (group[-1]["model"], precision_of(group[-1])) == (model, "f32")), []), \
-            lambda line: torch_row(line, train_case(line), train_mode(line))
+        groups = [group for group in train_runs(steps) if (group[-1]["model"], precision_of(group[-1])) == (model, "f32")]
+        yield sum(groups, []), lambda line: torch_row(line, train_case(line), train_mode(line))
     yield sum(newest_groups([line for line in steps if compressed(line)], "train_bench"), []), lambda line: (
         compressed_case(line), line["rival"]["name"], line["factored"]["ms"], line["rival"]["ms"])
     own, library = last_runs(lines_of("op_bench"))

@@ -7,16 +7,22 @@ import tempfile
 import unittest
 
 SCRIPT = pathlib.Path(__file__).resolve().parents[2] / "scripts" / "benchmark_tables.py"
-BEGIN = "<!-- benchmarks: begin, written by scripts/benchmark_tables.py -->"
-END = "<!-- benchmarks: end -->"
 # Tables of `tessera reproduce`: README's, and those of docs/results.md.
 REPRODUCED_IN_README = ("fashion_resnet20",)
 REPRODUCED = ("cifar10_resnet20", "admm_resnet8", "sparse_resnet8", "gpt_shakespeare")
 
 
+def markers(block):
+    return f"<!-- {block}: begin, written by scripts/benchmark_tables.py -->", f"<!-- {block}: end -->"
+
+
+BEGIN, END = markers("benchmarks")
+
+
 def reproduced(table, text=""):
     """What of a page belongs to a table of `tessera reproduce`."""
-    return f"<!-- {table}: begin, written by scripts/benchmark_tables.py -->\n{text}<!-- {table}: end -->\n"
+    begin, end = markers(table)
+    return f"{begin}\n{text}{end}\n"
 
 
 SURROUNDINGS = {"commit": "abc1234", "date": "2026-01-02T03:04:05Z", "processor": "Some CPU", "compute_threads": 2,
@@ -99,6 +105,16 @@ class TablesCase(unittest.TestCase):
     def results(self, program, *lines):
         text = "".join(line if isinstance(line, str) else json.dumps(line) + "\n" for line in lines)
         (self.root / "bench" / "results" / f"{program}.jsonl").write_text(text)
+
+    def reproduced_results(self, tables):
+        """What `tessera reproduce` writes for these tables, with their places among them as figures."""
+        folder = self.root / "configs" / "tables" / "results"
+        folder.mkdir(parents=True)
+        for count, table in enumerate(tables):
+            (folder / f"{table}.md").write_text(
+                f"# {table}\n\n```\ntessera reproduce x.yaml\n```\n\n| arm | n |\n|---|---|\n| dense | {count} |\n\n"
+                "![A picture](x.svg)\n\n"
+                "- Is it? Undecided.\n\nMean of three.\n\n## Stage by stage\n\n| other |\n")
 
     def all_kinds(self, **changes):
         """A result of each kind that the README shows."""

@@ -34,7 +34,7 @@ class Rounds(TablesCase):
         self.training(kept(train(1.25), 1.31))
         self.assertIn("| 1.25 (1.15-1.35); 1.31 | 1 |", self.readme_rows()[0])
         self.assertIn("The ratio of the medians follows the semicolon.", " ".join(self.readme.read_text().split()))
-        self.results("train_bench", train(1.25))
+        self.training(train(1.25))
         self.assertIn("| 1.25 (1.15-1.35) |", self.written())
         for page in (self.page, self.readme):
             self.assertNotIn("semicolon", page.read_text())

@@ -3,7 +3,7 @@
 import unittest
 
 from benchmark_lines import (BEGIN, END, REPRODUCED, REPRODUCED_IN_README, TablesCase, dense, factored, infer, library,
-                             memory, mlps, product_of_torch, reproduced, summary, train)
+                             markers, memory, mlps, product_of_torch, reproduced, summary, train)
 
 
 class Tables(TablesCase):
@@ -45,14 +45,8 @@ class Tables(TablesCase):
         self.assertEqual(self.readme_rows(), [])
 
     def test_pages_have_the_reproduced_tables_with_their_pictures_and_answers(self):
-        folder = self.root / "configs" / "tables" / "results"
-        folder.mkdir(parents=True)
         tables = REPRODUCED_IN_README + REPRODUCED
-        for count, table in enumerate(tables):
-            (folder / f"{table}.md").write_text(
-                f"# {table}\n\n```\ntessera reproduce x.yaml\n```\n\n| arm | n |\n|---|---|\n| dense | {count} |\n\n"
-                "![A picture](x.svg)\n\n"
-                "- Is it? Undecided.\n\nMean of three.\n\n## Stage by stage\n\n| other |\n")
+        self.reproduced_results(tables)
         self.written()
         for count, table in enumerate(tables):
             page, way = (self.readme, "") if table in REPRODUCED_IN_README else (self.reproduced_page, "../")
@@ -297,13 +291,17 @@ class Tables(TablesCase):
 
     def test_check_looks_at_each_page(self):
         self.all_kinds()
-        for page, other in ((self.page, "README.md"), (self.readme, "docs/benchmarks.md")):
+        self.reproduced_results(REPRODUCED)
+        pages = {"docs/benchmarks.md": "1.25 (1.15", "README.md": "1.25 (1.15", "docs/results.md": "Mean of three"}
+        for name, text in pages.items():
             self.written()
-            page.write_text(page.read_text().replace("1.25", "1.26"))
+            page = self.root / name
+            self.assertIn(text, page.read_text())
+            page.write_text(page.read_text().replace(text, "changed"))
             code, message = self.run_script("--check")
             self.assertEqual(code, 1)
-            self.assertIn(f"{page.relative_to(self.root)} is not what", message)
-            self.assertNotIn(f"{other} is not what", message)
+            for each in pages:
+                self.assertEqual(f"{each} is not what" in message, each == name, each)
 
     def test_unusable_lines_are_named(self):
         self.results("train_bench", train(1.25), "{not json\n")
@@ -316,14 +314,17 @@ class Tables(TablesCase):
 
     def test_markers_must_be_there_once_and_in_order(self):
         self.results("train_bench", train(1.25))
-        before = {page: page.read_text() for page in (self.page, self.readme)}
-        for page, name in ((self.page, "docs/benchmarks.md"), (self.readme, "README.md")):
-            for text in ("nothing", f"{BEGIN}", f"{END}\n{BEGIN}", f"{BEGIN}\n{BEGIN}\n{END}"):
-                page.write_text("".join(map(reproduced, REPRODUCED)) + f"{text}\n")
+        pages = (self.page, self.readme, self.reproduced_page)
+        before = {page: page.read_text() for page in pages}
+        for page, name in zip(pages, ("docs/benchmarks.md", "README.md", "docs/results.md")):
+            begin, end = (BEGIN, END) if page != self.reproduced_page else markers(REPRODUCED[-1])
+            for text in ("nothing", begin, f"{end}\n{begin}", f"{begin}\n{begin}\n{end}"):
+                tables = {self.readme: REPRODUCED_IN_README, self.reproduced_page: REPRODUCED[:-1]}.get(page, ())
+                page.write_text("".join(map(reproduced, tables)) + f"{text}\n")
                 changed = {other: other.read_text() for other in before}
                 code, message = self.run_script()
                 self.assertEqual(code, 2)
-                self.assertIn(f"{name}: needs the line", message)
+                self.assertIn(f"{name}: needs the line '{begin}'", message)
                 self.assertEqual({other: other.read_text() for other in before}, changed)
             page.write_text(before[page])
 

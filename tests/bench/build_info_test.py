@@ -23,7 +23,8 @@ class BuildInfo(unittest.TestCase):
         (self.source / "bench" / "results").mkdir(parents=True)
         (self.source / "docs").mkdir()
         (self.folder / "in.h").write_text("@TESSERA_COMMIT@\n")
-        for name in ("code.cpp", "README.md", "bench/code.cpp", "bench/results/a.jsonl", "docs/bench.md", "docs/benchmarks.md"):
+        for name in ("code.cpp", "README.md", "bench/code.cpp", "bench/results/a.jsonl", "docs/bench.md", "docs/benchmarks.md",
+                     "docs/results.md"):
             (self.source / name).write_text("before\n")
 
     def git(self, *words):
@@ -47,6 +48,7 @@ class BuildInfo(unittest.TestCase):
         (self.source / "bench" / "results" / "a.jsonl").write_text("after\n")
         (self.source / "README.md").write_text("after\n")
         (self.source / "docs" / "benchmarks.md").write_text("after\n")
+        (self.source / "docs" / "results.md").write_text("after\n")
         self.assertEqual(self.recorded(), commit)
         self.git("add", ".")
         self.assertEqual(self.recorded(), commit)
