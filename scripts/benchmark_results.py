@@ -146,12 +146,9 @@ def conditions(lines, program):
 
 
 def where(lines):
-    """When and on what lines of several programs were measured."""
-    commits = {}
-    for line in lines:
-        commits.setdefault(f"{line['processor']}, {line['compute_threads']} threads", {})[line["commit"]] = None
-    machines = "; ".join(f"{machine}, at {', '.join(each)}" for machine, each in commits.items())
-    return f"Measured {days(lines)}: {machines}."
+    """When and on what lines of one commit were measured."""
+    machines = "; ".join(dict.fromkeys(f"{line['processor']}, {line['compute_threads']} threads" for line in lines))
+    return f"Measured {days(lines)}: {machines}, at {lines[-1]['commit']}."
 
 
 def failures(lines):

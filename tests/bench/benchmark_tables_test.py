@@ -39,6 +39,12 @@ class Tables(TablesCase):
         self.all_kinds(**newer)
         self.assertEqual(self.readme_rows()[-1], "Measured 2026-01-04: Some CPU, 2 threads, at def5678.")
 
+    def test_the_readme_tells_all_days_and_machines_of_its_rows(self):
+        self.all_kinds()
+        self.training(train(1.25), date="2026-01-04T00:00:00Z", compute_threads=8)
+        self.assertEqual(self.readme_rows()[-1],
+                         "Measured 2026-01-02 to 2026-01-04: Some CPU, 2 threads; Some CPU, 8 threads, at abc1234.")
+
     def test_without_a_commit_that_has_each_kind_the_readme_has_no_rows(self):
         self.all_kinds()
         self.results("op_bench", dense("conv2d", "8x3 -> 4", "forward", 0.97, commit="def5678"))
