@@ -81,55 +81,64 @@ struct Gradient {
   }
 };
 
-template <bool kCentred, class T>
-void input_row(const Gradient<kCentred, T>& o, std::int64_t row, rows::Stores stores, T* to) {
-  using C = Compute<T>;
-  const T* const from = o.x + row * o.n;
-  const T* const g = o.g + row * o.n;
-  const C mean = o.mean_of(row), scale = o.inv_std[row];
-  if constexpr (!std::is_same_v<T, double>) {
-    kernels_of<kCentred, T>().backward(from, g, o.gamma, {mean, scale}, o.n, stores, to);
-  } else {
-    const C* const gamma = o.gamma;
-    const C share = C(1) / static_cast<C>(o.n);
-    C plain = 0;
-    C weighted = 0;
+template <bool kCentred>
+void input_row(const Gradient<kCentred, double>& o, std::int64_t row, double* to) {
+  const double* const from = o.x + row * o.n;
+  const double* const g = o.g + row * o.n;
+  const double* const gamma = o.gamma;
+  const double mean = o.mean_of(row), scale = o.inv_std[row], share = 1.0 / static_cast<double>(o.n);
+  double plain = 0;
+  double weighted = 0;
 #pragma omp simd reduction(+ : plain, weighted)
-    for (std::int64_t i = 0; i < o.n; ++i) {
-      const C a = g[i] * gamma[i];
-      if constexpr (kCentred) plain += a;
-      weighted += a * (from[i] - mean);
-    }
-    const C offset = kCentred ? plain * share : C(0);
-    const C slope = weighted * scale * scale * share;
+  for (std::int64_t i = 0; i < o.n; ++i) {
+    const double a = g[i] * gamma[i];
+    if constexpr (kCentred) plain += a;
+    weighted += a * (from[i] - mean);
+  }
+  const double offset = kCentred ? plain * share : 0;
+  const double slope = weighted * scale * scale * share;
 #pragma omp simd
-    for (std::int64_t i = 0; i < o.n; ++i) {
-      to[i] = scale * (g[i] * gamma[i] - offset - (from[i] - mean) * slope);
-    }
+  for (std::int64_t i = 0; i < o.n; ++i) {
+    to[i] = scale * (g[i] * gamma[i] - offset - (from[i] - mean) * slope);
   }
 }
 
-// Rows that are summed before the doubles of a column are updated: the update costs four times as much as a row.
-constexpr std::int64_t kRows = 8;
+template <bool kCentred>
+void add_parameters(const Gradient<kCentred, double>& o, std::int64_t row, double* gamma, [[maybe_unused]] double* beta) {
+  for (std::int64_t i = 0; i < o.n; ++i) {
+    const double here = o.g[row * o.n + i];
+    gamma[i] += here * (o.x[row * o.n + i] - o.mean_of(row)) * o.inv_std[row];
+    if constexpr (kCentred) beta[i] += here;
+  }
+}
 
-// Adds the sums over rows [first, last), kRows at most, to gamma and beta [n].
+// Rows that are summed in f32 before the doubles of a column are updated.
+constexpr std::int64_t kRows = 16;
+
+// Rows [first, last), kRows at most. Writes grad_x, which begins at row `first`, and adds to gamma and beta [n]; null: not
+// wanted.
 template <bool kCentred, class T>
-void add_parameters(const Gradient<kCentred, T>& o, std::int64_t first, std::int64_t last, double* gamma,
-                    [[maybe_unused]] double* beta) {
-  if constexpr (!std::is_same_v<T, double>) {
+void backward_rows(const Gradient<kCentred, T>& o, std::int64_t first, std::int64_t last, rows::Stores stores, T* grad_x,
+                   [[maybe_unused]] float* scratch, double* gamma, double* beta) {
+  if constexpr (std::is_same_v<T, double>) {
+    for (std::int64_t row = first; row < last; ++row) {
+      if (grad_x != nullptr) input_row(o, row, grad_x + (row - first) * o.n);
+      if (gamma != nullptr) add_parameters(o, row, gamma, beta);
+    }
+  } else {
+    const rows::NormKernels<T>& kernels = kernels_of<kCentred, T>();
     rows::NormRow norms[kRows];
     for (std::int64_t row = first; row < last; ++row) norms[row - first] = {o.mean_of(row), o.inv_std[row]};
-    kernels_of<kCentred, T>().parameters(o.x + first * o.n, o.g + first * o.n, norms, last - first, o.n, gamma, beta);
-  } else {
-    for (std::int64_t row = first; row < last; ++row) {
-      for (std::int64_t i = 0; i < o.n; ++i) {
-        const double here = o.g[row * o.n + i];
-        gamma[i] += here * (o.x[row * o.n + i] - o.mean_of(row)) * o.inv_std[row];
-        if constexpr (kCentred) beta[i] += here;
-      }
-    }
+    const T* const x = o.x + first * o.n;
+    const T* const g = o.g + first * o.n;
+    const std::int64_t count = last - first;
+    if (grad_x == nullptr) return kernels.parameters(x, g, norms, count, o.n, gamma, beta);
+    kernels.backward(x, g, o.gamma, norms, count, o.n, stores, grad_x, scratch, gamma, beta);
   }
 }
+
+// Floats of a page. A core fetches ahead to the end of a page, and would take the lines that another thread writes there.
+constexpr std::int64_t kApart = 1024;
 
 // The sums of parameters are taken over blocks of rows and joined in order, so the number of threads does not change a bit.
 constexpr std::int64_t kMostBlocks = 32, kLeastBlock = 32;
@@ -158,7 +167,9 @@ void backward(const Gradient<kCentred, T>& o, std::int64_t rows, T* grad_x, C* g
   const Tensor betas = Tensor::empty({sums && kCentred ? blocks : 0, o.n}, DType::f64);
   const rows::Stores stores = rows::stores_for(rows * o.n * static_cast<std::int64_t>(sizeof(T)));
   const auto threads = static_cast<int>(std::min<std::int64_t>(row_parts(rows, o.n), blocks));
-  parallel_parts(blocks, threads, [&](std::int64_t begin, std::int64_t end, int) {
+  const std::int64_t pitch = rows::norm_scratch(o.n) + kApart;
+  const Tensor scratch = Tensor::empty({threads, pitch}, DType::f32);
+  parallel_parts(blocks, threads, [&](std::int64_t begin, std::int64_t end, int part) {
     for (std::int64_t block = begin; block < end; ++block) {
       double* const gamma = sums ? gammas.data<double>() + block * o.n : nullptr;
       double* const beta = sums && kCentred ? betas.data<double>() + block * o.n : nullptr;
@@ -167,8 +178,8 @@ void backward(const Gradient<kCentred, T>& o, std::int64_t rows, T* grad_x, C* g
       const std::int64_t behind = std::min((block + 1) * size, rows);
       for (std::int64_t first = block * size; first < behind; first += kRows) {
         const std::int64_t last = std::min(first + kRows, behind);
-        for (std::int64_t row = first; grad_x != nullptr && row < last; ++row) input_row(o, row, stores, grad_x + row * o.n);
-        if (sums) add_parameters(o, first, last, gamma, beta);
+        T* const to = grad_x != nullptr ? grad_x + first * o.n : nullptr;
+        backward_rows(o, first, last, stores, to, scratch.data<float>() + part * pitch, gamma, beta);
       }
     }
   });

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cmath>
+#include <cstring>
 
 #include "core/cpu/rows/sums.h"
 #include "core/cpu/rows/walks.h"
@@ -38,24 +39,49 @@ NormRow norm(const T* x, const float* gamma, const float* beta, std::int64_t n, 
   return {mean, inv_std};
 }
 
-template <int W, bool kCentred, class T>
-void norm_backward(const T* x, const T* g, const float* gamma, const NormRow& row, std::int64_t n, Stores stores, T* grad_x) {
+// One row. With kSums its share of the gradients of gamma and beta is added to `gammas` and `betas` [n]. Those of gamma are
+// summed in the first walk over the row and those of beta in the second, which halves the stores of the first.
+template <int W, bool kCentred, bool kSums, class T>
+void norm_backward_row(const T* x, const T* g, const float* gamma, const NormRow& row, std::int64_t n, Stores stores, T* grad_x,
+                       [[maybe_unused]] float* gammas, [[maybe_unused]] float* betas) {
   const float share = 1 / static_cast<float>(n), mean = row.mean, inv_std = row.inv_std;
   Vec<W> plain[4]{}, weighted[4]{};
   for_each_vector<W>(
       n, [&](int s, std::int64_t i, auto part) __attribute__((always_inline)) {
-        const Vec<W> a = row_part<W>(g, i, part) * row_part<W>(gamma, i, part);
-        if constexpr (kCentred) plain[s] += a;
-        weighted[s] += a * (row_part<W>(x, i, part, mean) - mean);
+        const Vec<W> grad = row_part<W>(g, i, part), scale = row_part<W>(gamma, i, part);
+        const Vec<W> product = grad * (row_part<W>(x, i, part, mean) - mean);
+        if constexpr (kCentred) plain[s] += grad * scale;
+        weighted[s] += product * scale;
+        if constexpr (kSums) add_part<W>(product * inv_std, i, part, gammas);
       });
   const float offset = kCentred ? sum_of<W>(plain) * share : 0.0F;
   const float slope = sum_of<W>(weighted) * inv_std * inv_std * share;
   write_all<W>(
       n, stores, grad_x, [&](std::int64_t i, auto part) __attribute__((always_inline)) {
         prefetch(x + n + i), prefetch(g + n + i);
-        const Vec<W> a = row_part<W>(g, i, part) * row_part<W>(gamma, i, part);
-        return inv_std * (a - offset - (row_part<W>(x, i, part) - mean) * slope);
+        const Vec<W> grad = row_part<W>(g, i, part);
+        if constexpr (kSums && kCentred) add_part<W>(grad, i, part, betas);
+        return inv_std * (grad * row_part<W>(gamma, i, part) - offset - (row_part<W>(x, i, part) - mean) * slope);
       });
+}
+
+template <int W, bool kCentred, class T>
+void norm_backward(const T* x, const T* g, const float* gamma, const NormRow* rows, std::int64_t count, std::int64_t n,
+                   Stores stores, T* grad_x, float* scratch, double* gamma_sums, double* beta_sums) {
+  if (gamma_sums == nullptr) {
+    for (std::int64_t r = 0; r < count; ++r) {
+      norm_backward_row<W, kCentred, false>(x + r * n, g + r * n, gamma, rows[r], n, stores, grad_x + r * n, nullptr, nullptr);
+    }
+    return;
+  }
+  float* const gammas = scratch;
+  float* const betas = scratch + norm_scratch(n) / 2;
+  std::memset(scratch, 0, static_cast<std::size_t>(norm_scratch(n)) * sizeof(float));
+  for (std::int64_t r = 0; r < count; ++r) {
+    norm_backward_row<W, kCentred, true>(x + r * n, g + r * n, gamma, rows[r], n, stores, grad_x + r * n, gammas, betas);
+  }
+  add_rows<W>(gammas, n, 1, n, gamma_sums);
+  if constexpr (kCentred) add_rows<W>(betas, n, 1, n, beta_sums);
 }
 
 // Adds the sums over R rows to doubles, which weigh more than a row does.

@@ -110,6 +110,16 @@ template <int W, class T>
   return load_part<W>(x + i, part.lanes, behind);
 }
 
+// to[i...] += v.
+template <int W>
+[[gnu::always_inline]] inline void add_part(const Vec<W>& v, std::int64_t i, Whole whole, float* to) {
+  store<W>(row_part<W>(to, i, whole) + v, to + i);
+}
+template <int W>
+[[gnu::always_inline]] inline void add_part(const Vec<W>& v, std::int64_t i, Part part, float* to) {
+  store_part<W>(row_part<W>(to, i, part) + v, part.lanes, to + i);
+}
+
 // Brings an element of the next row into the cache while this one is computed with. Where none follows nothing happens.
 [[gnu::always_inline]] inline void prefetch(const void* x) { _mm_prefetch(x, _MM_HINT_T0); }
 

@@ -271,7 +271,9 @@ void expect_norm(const NormKernels<T>& norm, std::int64_t n, bool centred, const
   const float *const scale = gamma.data<float>(), *const shift = centred ? beta.data<float>() : nullptr;
   expect_results(n, want, [&](Stores s, T* y) { norm.forward(x.data<T>(), scale, shift, n, 1e-5, s, y); });
   const NormRow row{static_cast<float>(mean), static_cast<float>(inv_std)};
-  expect_results(n, gradient, [&](Stores s, T* y) { norm.backward(x.data<T>(), g.data<T>(), scale, row, n, s, y); });
+  expect_results(n, gradient, [&](Stores s, T* y) {
+    norm.backward(x.data<T>(), g.data<T>(), scale, &row, 1, n, s, y, nullptr, nullptr, nullptr);
+  });
 }
 
 // Rows in any order; vectors further apart than a row is long. The other rows of a call do not change a dot product.
@@ -316,7 +318,7 @@ TEST_P(RowKernels, LayerNormAndRmsNorm) {
   });
 }
 
-// Sums over rows, eight at a time plus the remainder. They are added to what the totals hold.
+// Sums over rows, eight at a time plus the remainder, alone or with the gradient of x. They are added to what the totals hold.
 TEST_P(RowKernels, GradientsOfANormsParameters) {
   for_both([&]<class T>(T) {
     constexpr std::int64_t n = 37, count = 11;
@@ -331,12 +333,28 @@ TEST_P(RowKernels, GradientsOfANormsParameters) {
       want_beta[i % n] += grads[i];
     }
     const KernelsOf<T>& of = used->of<T>();
-    of.layer_norm.parameters(x.data<T>(), g.data<T>(), rows, count, n, gamma.data(), beta.data());
-    EXPECT_LE(relative_error(gamma, want_gamma), kTolerance);
-    EXPECT_LE(relative_error(beta, want_beta), kTolerance);
-    std::fill(gamma.begin(), gamma.end(), 2.0);
-    of.rms_norm.parameters(x.data<T>(), g.data<T>(), rows, count, n, gamma.data(), nullptr);
-    EXPECT_LE(relative_error(gamma, want_gamma), kTolerance);
+    const Tensor scale = random(n, 3), scratch = Tensor::full({norm_scratch(n)}, 42);
+    for (const bool centred : {true, false}) {
+      const NormKernels<T>& norm = centred ? of.layer_norm : of.rms_norm;
+      const auto expect_sums = [&](const auto& run) {
+        std::fill(gamma.begin(), gamma.end(), 2.0), std::fill(beta.begin(), beta.end(), 3.0);
+        run(gamma.data(), centred ? beta.data() : nullptr);
+        EXPECT_LE(relative_error(gamma, want_gamma), kTolerance);
+        if (!centred) return;
+        EXPECT_LE(relative_error(beta, want_beta), kTolerance);
+      };
+      expect_sums(
+          [&](double* gammas, double* betas) { norm.parameters(x.data<T>(), g.data<T>(), rows, count, n, gammas, betas); });
+      const auto backward = [&](const Tensor& grad_x, double* gammas, double* betas) {
+        norm.backward(x.data<T>(), g.data<T>(), scale.data<float>(), rows, count, n, Stores::cached, grad_x.data<T>(),
+                      scratch.data<float>(), gammas, betas);
+      };
+      const Tensor with = Tensor::empty({n * count}, dtype_of<T>), without = Tensor::empty({n * count}, dtype_of<T>);
+      expect_sums([&](double* gammas, double* betas) { backward(with, gammas, betas); });
+      backward(without, nullptr, nullptr);
+      EXPECT_LE(relative_error(wide(with), wide(without)),
+                kTolerance + (std::is_same_v<T, bfloat16> ? testing::kBf16Rounding : 0));
+    }
   });
 }
 

@@ -41,7 +41,8 @@ TEST(RmsNorm, GivesOnlyTheGradientThatIsAskedFor) {
   EXPECT_NEAR(scale.grad().to_vector<float>()[1], 2, 1e-4);
 }
 
-// The gradients of a norm's parameters are sums over rows: too few rows to fill a block, and many blocks.
+// The gradients of a norm's parameters are sums over rows: too few rows to fill a block, and many blocks. They are computed with
+// those of x, or alone.
 TEST(RmsNorm, AnyNumberOfThreadsGivesTheSameBytes) {
   const int before = omp_get_max_threads();
   for (const std::int64_t rows : {5, 333, 2100}) {
@@ -53,12 +54,14 @@ TEST(RmsNorm, AnyNumberOfThreadsGivesTheSameBytes) {
       for (const int threads : {1, 2, 5}) {
         omp_set_num_threads(threads);
         const Var gamma = ones({257}, true), beta(Tensor::zeros({257}), true), scale = ones({257}, true);
-        backward(layer_norm(Var(values.to(dtype)), gamma, beta), grad.to(dtype));
-        backward(rms_norm(Var(values.to(dtype)), scale, 1e-5), grad.to(dtype));
+        const Var x(values.to(dtype), true), again = ones({257}, true);
+        backward(layer_norm(x, gamma, beta), grad.to(dtype));
+        backward(rms_norm(x, scale, 1e-5), grad.to(dtype));
+        backward(rms_norm(Var(values.to(dtype)), again, 1e-5), grad.to(dtype));
         std::vector<float>& bits = seen.emplace_back();
-        for (const Var& of : {gamma, beta, scale}) {
-          const std::vector<float> sums = of.grad().to_vector<float>();
-          bits.insert(bits.end(), sums.begin(), sums.end());
+        for (const Var& of : {x, gamma, beta, scale, again}) {
+          const std::vector<float> all = of.grad().to(DType::f32).to_vector<float>();
+          bits.insert(bits.end(), all.begin(), all.end());
         }
       }
       for (const auto& bits : seen) EXPECT_EQ(bits, seen.front()) << rows;
