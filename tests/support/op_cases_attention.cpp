@@ -141,6 +141,8 @@ std::vector<OpCase> attention_op_cases() {
                                          {"causal_key_mask", {3, 51, 51, 1, 1, 4}, true, 0, some_keys(51)},
                                          {"causal_band_key_mask", {3, 51, 51, 2, 1, 6}, true, 9, some_keys(51)},
                                          {"band_key_mask_grouped", {3, 70, 70, 4, 2, 5}, false, 7, some_keys(70)},
+                                         {"columns_32", {2, 35, 35, 2, 2, 32}, true, 9},
+                                         {"columns_64", {1, 67, 67, 2, 1, 64}, true},
                                          {"columns_80", {1, 19, 19, 2, 1, 80}, true},
                                          {"columns_128", {1, 67, 67, 2, 2, 128}, true},
                                          {"columns_200", {1, 9, 21, 1, 1, 200}},

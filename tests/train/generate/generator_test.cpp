@@ -168,6 +168,21 @@ TEST(GenerateText, ASeedGivesOneText) {
   EXPECT_NE(text_of(*gpt, options).text, first.text.substr(0, 20));
 }
 
+// Whoever reads need not wait for the end: what has been written when a reader gives up is the beginning of the text.
+TEST(GenerateText, ComesPieceByPiece) {
+  const auto gpt = network();
+  const GenerateOptions options{.prompt = "To be", .tokens = 40, .seed = 5};
+  const std::string whole = text_of(*gpt, options).text;
+  std::string read;
+  const auto read_ten = [&](std::string_view piece) {
+    read += piece;
+    if (read.size() >= 10) throw IoError("the reader is gone");
+  };
+  EXPECT_THROW(generate_text(*gpt, std::make_shared<ByteTokenizer>(), DType::f32, options, {}, StopRequest(), read_ten), IoError);
+  EXPECT_LT(read.size(), 20U);
+  EXPECT_EQ(read, whole.substr(0, read.size()));
+}
+
 TEST(GenerateText, GreedyTextFollowsTheGreatestScore) {
   const auto gpt = network();
   const Text made = text_of(*gpt, {.prompt = "abc", .tokens = 5, .sampling = {.temperature = 0}});
