@@ -112,7 +112,7 @@ void add_parameters(const Gradient<kCentred, double>& o, std::int64_t row, doubl
   }
 }
 
-// Rows that are summed in f32 before the doubles of a column are updated.
+// Rows of one call. Beside the gradient of x their sums are taken in f32 before the doubles of a column are updated.
 constexpr std::int64_t kRows = 16;
 
 // Rows [first, last), kRows at most. Writes grad_x, which begins at row `first`, and adds to gamma and beta [n]; null: not
@@ -157,8 +157,8 @@ void join(double* sums, std::int64_t blocks, std::int64_t n, C* to) {
   for (std::int64_t i = 0; i < n; ++i) to[i] = static_cast<C>(sums[i]);
 }
 
-// Computes all gradients in one walk over memory: a few rows stay in cache for both kinds of gradients. `grad_x` may be null, or
-// both grad_gamma and grad_beta.
+// Reads each row from memory once: the second walk over it finds it in a cache. `grad_x` may be null, or both grad_gamma and
+// grad_beta.
 template <bool kCentred, class T, class C = Compute<T>>
 void backward(const Gradient<kCentred, T>& o, std::int64_t rows, T* grad_x, C* grad_gamma, C* grad_beta) {
   const std::int64_t size = block_of(rows), blocks = std::max<std::int64_t>(ceil_div(rows, size), 1);

@@ -43,8 +43,8 @@ constexpr std::int64_t norm_scratch(std::int64_t n) { return 2 * round_up(n, 16)
 template <class T>
 struct NormKernels {
   NormRow (*forward)(const T* x, const float* gamma, const float* beta, std::int64_t n, double eps, Stores stores, T* y);
-  // grad_x [count][n] of rows x and g [count][n]. Unless null, gamma_sums [n] and beta_sums [n] get what `parameters` adds; the
-  // rows are summed in `scratch` [norm_scratch(n)] first, and the doubles are updated once.
+  // grad_x [count][n] of rows x and g [count][n]. Unless gamma_sums is null, gamma_sums [n] and beta_sums [n] get what
+  // `parameters` adds: the rows are summed in `scratch` [norm_scratch(n)], and the doubles are updated once.
   void (*backward)(const T* x, const T* g, const float* gamma, const NormRow* rows, std::int64_t count, std::int64_t n,
                    Stores stores, T* grad_x, float* scratch, double* gamma_sums, double* beta_sums);
   // gamma [n] and beta [n] += the sums over `count` rows of x and g [count][n], of g h and of g.

@@ -318,7 +318,8 @@ TEST_P(RowKernels, LayerNormAndRmsNorm) {
   });
 }
 
-// Sums over rows, eight at a time plus the remainder, alone or with the gradient of x. They are added to what the totals hold.
+// Sums over rows, alone (eight at a time plus the remainder) or with the gradient of x, whose stores past the caches begin with
+// the elements before a whole vector. They are added to what the totals hold.
 TEST_P(RowKernels, GradientsOfANormsParameters) {
   for_both([&]<class T>(T) {
     constexpr std::int64_t n = 37, count = 11;
@@ -345,15 +346,20 @@ TEST_P(RowKernels, GradientsOfANormsParameters) {
       };
       expect_sums(
           [&](double* gammas, double* betas) { norm.parameters(x.data<T>(), g.data<T>(), rows, count, n, gammas, betas); });
-      const auto backward = [&](const Tensor& grad_x, double* gammas, double* betas) {
-        norm.backward(x.data<T>(), g.data<T>(), scale.data<float>(), rows, count, n, Stores::cached, grad_x.data<T>(),
-                      scratch.data<float>(), gammas, betas);
+      const auto backward = [&](Stores stores, T* grad_x, double* gammas, double* betas) {
+        norm.backward(x.data<T>(), g.data<T>(), scale.data<float>(), rows, count, n, stores, grad_x, scratch.data<float>(),
+                      gammas, betas);
       };
-      const Tensor with = Tensor::empty({n * count}, dtype_of<T>), without = Tensor::empty({n * count}, dtype_of<T>);
-      expect_sums([&](double* gammas, double* betas) { backward(with, gammas, betas); });
-      backward(without, nullptr, nullptr);
-      EXPECT_LE(relative_error(wide(with), wide(without)),
-                kTolerance + (std::is_same_v<T, bfloat16> ? testing::kBf16Rounding : 0));
+      const Tensor alone = Tensor::empty({n * count}, dtype_of<T>);
+      backward(Stores::cached, alone.data<T>(), nullptr, nullptr);
+      for (const Stores stores : {Stores::cached, Stores::past_caches}) {
+        for (const std::int64_t begin : {0, 3, 8}) {
+          const Tensor grad_x = Tensor::empty({begin + n * count}, dtype_of<T>);
+          expect_sums([&](double* gammas, double* betas) { backward(stores, grad_x.data<T>() + begin, gammas, betas); });
+          EXPECT_LE(relative_error(wide(grad_x.slice(0, begin, begin + n * count)), wide(alone)),
+                    kTolerance + (std::is_same_v<T, bfloat16> ? testing::kBf16Rounding : 0));
+        }
+      }
     }
   });
 }
