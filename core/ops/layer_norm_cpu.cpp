@@ -168,8 +168,10 @@ void backward(const Gradient<kCentred, T>& o, std::int64_t rows, T* grad_x, C* g
   const rows::Stores stores = rows::stores_for(rows * o.n * static_cast<std::int64_t>(sizeof(T)));
   const auto threads = static_cast<int>(std::min<std::int64_t>(row_parts(rows, o.n), blocks));
   const std::int64_t pitch = rows::norm_scratch(o.n) + kApart;
-  const Tensor scratch = Tensor::empty({threads, pitch}, DType::f32);
+  const bool summed_beside_x = sums && grad_x != nullptr && !std::is_same_v<T, double>;
+  const Tensor scratch = Tensor::empty({summed_beside_x ? threads : 0, pitch}, DType::f32);
   parallel_parts(blocks, threads, [&](std::int64_t begin, std::int64_t end, int part) {
+    float* const own = summed_beside_x ? scratch.data<float>() + part * pitch : nullptr;
     for (std::int64_t block = begin; block < end; ++block) {
       double* const gamma = sums ? gammas.data<double>() + block * o.n : nullptr;
       double* const beta = sums && kCentred ? betas.data<double>() + block * o.n : nullptr;
@@ -179,7 +181,7 @@ void backward(const Gradient<kCentred, T>& o, std::int64_t rows, T* grad_x, C* g
       for (std::int64_t first = block * size; first < behind; first += kRows) {
         const std::int64_t last = std::min(first + kRows, behind);
         T* const to = grad_x != nullptr ? grad_x + first * o.n : nullptr;
-        backward_rows(o, first, last, stores, to, scratch.data<float>() + part * pitch, gamma, beta);
+        backward_rows(o, first, last, stores, to, own, gamma, beta);
       }
     }
   });
